@@ -103,10 +103,7 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	expect.NoError(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.SystemNamespace}}
 	expect.NoError(t, client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)))
-	for _, path := range []string{
-		"config/workloads/rbac.yaml", "config/workloads/grants.yaml", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml",
-		"config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml",
-	} {
+	for _, path := range append(env.KindRoles(), "config/workloads/grants.yaml", "config/sidecarsets/injector-rbac.yaml") {
 		more, err := env.ReadManifests(path)
 		expect.NoError(t, err)
 		objects = append(objects, more...)

@@ -6,6 +6,7 @@ package env
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/expect"
@@ -40,6 +42,16 @@ const SystemNamespace = configv1alpha1.DefaultNamespace
 // policies that limit both.
 func WorkloadsRights() []string {
 	return []string{"config/workloads/rbac.yaml", "config/workloads/grants.yaml", "config/workloads/policy.yaml"}
+}
+
+// KindRoles returns the files with the roles of seamark-workloads, those of the table of kinds.
+func KindRoles() (files []string) {
+	for _, kind := range kinds.Table() {
+		if file := "config/" + kind.ConfigFolder + "/rbac.yaml"; !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // Component returns a configuration with a token of the service account of one of Seamark's

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -191,11 +192,8 @@ func securityDoc(t *testing.T) (lines []string, root string) {
 func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
-	for _, folder := range []string{
-		"config/rbac", "config/serverless", "config/workloads", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml",
-		"config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml",
-	} {
-		objects := env.Manifests(t, []string{folder})
+	for _, file := range append(env.KindRoles(), "config/rbac", "config/serverless", "config/workloads/grants.yaml", "config/sidecarsets/injector-rbac.yaml") {
+		objects := env.Manifests(t, []string{file})
 		for _, object := range objects {
 			account, is := accountOf(object.GetName())
 			if kind := object.GetKind(); !is || kind != "Role" && kind != "ClusterRole" {
@@ -232,7 +230,7 @@ func TestDocumentedGrants(t *testing.T) {
 			got[strings.TrimPrefix(cells[0], "| ")+" "+cells[1]] = cells[2]
 		}
 	}
-	expect.Equal(t, "grants", want, got)
+	expect.Equal(t, "grants in docs/security.md", want, got)
 }
 
 // accountOf returns the name in the table for the program whose service account is bound to the
@@ -244,16 +242,15 @@ func accountOf(role string) (string, bool) {
 		return "agent", true
 	case "seamark-manager", "seamark-webhook", "seamark-workloads-grants":
 		return "manager", true
-	case "seamark-workloads", "seamark-workloads-pods", "seamark-cronjobs", "seamark-daemonsets",
-		"seamark-broadcastjobs", "seamark-imagepulls", "seamark-sidecarsets":
+	case "seamark-workloads-pods":
 		return "workloads", true
 	case "seamark-injector":
 		return "injector", true
 	case "seamark-view-states":
 		return "viewer of states", true
-	default:
-		return "", false
 	}
+	ofKind := slices.ContainsFunc(kinds.Table(), func(kind kinds.Kind) bool { return role == "seamark-"+kind.ConfigFolder })
+	return "workloads", ofKind
 }
 
 // TestDocumentedTestsExist checks that the tests in the document exist.

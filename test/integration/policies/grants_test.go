@@ -165,7 +165,7 @@ func TestPolicyOutlivesRights(t *testing.T) {
 	pod := podOf(namespace, replicaSet)
 	expect.NoError(t, server.Client.Create(t.Context(), pod))
 	program, _ := clientOf(t, server, config)
-	const foreign = "must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
+	const foreign = "the controller of a pod that seamark-workloads writes must be"
 	label := patched("", `{"metadata": {"labels": {"a": "b"}}}`)
 	eventually(t, "policy in effect", func(ctx context.Context) error { return rejectedWith(foreign)(label(ctx, program, pod.DeepCopy())) })
 	send, answer := slowPatch(t, config, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", namespace, pod.Name))

@@ -46,7 +46,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 	config := server.ServiceAccount(t, namespace, account, nil)
 	server.GrantAll(t, namespace, account)
 	as, _ := clientOf(t, server, config)
-	const foreign = "must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
+	const foreign = "the controller of a pod that seamark-workloads writes must be"
 	server.Component(t, workloadsAccount)
 	shared := granted(t)
 	eventually(t, "policy in effect", func(ctx context.Context) error {

@@ -137,7 +137,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 	unlimited, _ := clientOf(t, server, config)
 	shared := granted(t)
 	const (
-		foreign  = "must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
+		foreign  = "the controller of a pod that seamark-workloads writes must be"
 		replace  = "and not replace its owners"
 		excluded = "cannot write pods in its own namespace and in those of workloads.excludedNamespaces"
 	)
