@@ -5,7 +5,6 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,11 +33,11 @@ replaced, and sets are scaled. The command sets the field paused of the object.`
 const resumeHelp = `The command sets the field paused of the object to false: the rollout or the job continues.`
 
 func newPause(o *options) *cobra.Command {
-	return o.command("pause", "Pause a rollout or a job", pauseHelp, func(ctx context.Context, t *target) error { return o.setPaused(ctx, t, true) })
+	return o.command("pause", "Pause a rollout or a job", pauseHelp, func(ctx context.Context, t *object) error { return o.setPaused(ctx, t, true) })
 }
 
 func newResume(o *options) *cobra.Command {
-	return o.command("resume", "Resume a rollout or a job", resumeHelp, func(ctx context.Context, t *target) error { return o.setPaused(ctx, t, false) })
+	return o.command("resume", "Resume a rollout or a job", resumeHelp, func(ctx context.Context, t *object) error { return o.setPaused(ctx, t, false) })
 }
 
 // pausable returns the kinds whose objects can be paused.
@@ -52,15 +51,15 @@ func pausable() (names []string) {
 }
 
 // setPaused pauses or resumes an object. An object that is already paused, or not paused, is an error, as for kubectl.
-func (o *options) setPaused(ctx context.Context, t *target, paused bool) error {
+func (o *options) setPaused(ctx context.Context, t *object, paused bool) error {
 	if err := t.read(ctx); err != nil {
 		return err
 	}
-	if t.kind.PausedField == "" {
+	if t.Kind.PausedField == "" {
 		return exit.Failure(fmt.Errorf("%s: only these kinds can be paused: %s", t, strings.Join(pausable(), ", ")))
 	}
-	field := strings.Split(t.kind.PausedField, ".")
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(t.object)
+	field := strings.Split(t.Kind.PausedField, ".")
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(t.content)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", t, err)
 	}
@@ -86,20 +85,8 @@ func (o *options) setPaused(ctx context.Context, t *target, paused bool) error {
 }
 
 // patch patches the object.
-func (t *target) patch(ctx context.Context, kind types.PatchType, content any, opts ...client.PatchOption) error {
-	data, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("encode the patch of %s: %w", t, err)
-	}
-	object, ok := t.object.DeepCopyObject().(client.Object)
-	if !ok {
-		return fmt.Errorf("patch %s: not an object", t)
-	}
-	if err := t.Client.Patch(ctx, object, client.RawPatch(kind, data), append(opts, client.FieldOwner("seamark-rollout"))...); err != nil {
-		return t.failed(err, "patch")
-	}
-	t.object = object
-	return nil
+func (t *object) patch(ctx context.Context, kind types.PatchType, content any, opts ...client.PatchOption) error {
+	return t.Patch(ctx, t.content, kind, content, append(opts, client.FieldOwner("seamark-rollout"))...)
 }
 
 const restartHelp = `All pods are recreated, as many at a time as the strategy of the update permits, also those of a
@@ -110,7 +97,7 @@ func newRestart(o *options) *cobra.Command {
 }
 
 // restart requests new pods.
-func (o *options) restart(ctx context.Context, t *target) error {
+func (o *options) restart(ctx context.Context, t *object) error {
 	if err := t.read(ctx); err != nil {
 		return err
 	}
@@ -195,19 +182,19 @@ func (u updates) String() string {
 }
 
 // pods returns the pods of the set.
-func (t *target) pods(ctx context.Context, set *setview.View) ([]*corev1.Pod, error) {
+func (t *object) pods(ctx context.Context, set *setview.View) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Selector)
 	if err != nil {
 		return nil, exit.Failure(fmt.Errorf("%s: spec.selector: %w", t, err))
 	}
 	var pods []*corev1.Pod
 	err = cluster.Each(ctx, t.Client, &corev1.PodList{}, func(pod *corev1.Pod) {
-		if metav1.IsControlledBy(pod, t.object) {
+		if metav1.IsControlledBy(pod, t.content) {
 			pods = append(pods, pod)
 		}
-	}, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: selector})
+	}, client.InNamespace(t.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		return nil, t.failedTo("list", permission.Pods, err)
+		return nil, t.FailedTo("list", permission.Pods, err)
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	return pods, nil

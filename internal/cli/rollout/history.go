@@ -66,7 +66,7 @@ func newHistory(o *options) *cobra.Command {
 }
 
 // print prints the revisions of a set, or one of them.
-func (h *history) print(ctx context.Context, t *target) error {
+func (h *history) print(ctx context.Context, t *object) error {
 	if err := h.output.Validate(); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (h *history) print(ctx context.Context, t *target) error {
 }
 
 // find returns the revision with the number.
-func find(t *target, revisions []Revision, number int64) (*Revision, error) {
+func find(t *object, revisions []Revision, number int64) (*Revision, error) {
 	i := slices.IndexFunc(revisions, func(r Revision) bool { return r.Revision == number })
 	if i < 0 {
 		var numbers []string
@@ -116,7 +116,7 @@ func find(t *target, revisions []Revision, number int64) (*Revision, error) {
 }
 
 // printHistory prints the table of kubectl, with what each revision has changed.
-func printHistory(out io.Writer, t *target, revisions []Revision) error {
+func printHistory(out io.Writer, t *object, revisions []Revision) error {
 	var table bytes.Buffer
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s \nREVISION\tCHANGE-CAUSE\tCHANGES\n", t)
@@ -143,7 +143,7 @@ func shortened(changes []string) string {
 }
 
 // revisions returns the history of a set, the oldest revision first. It warns of revisions that cannot be decoded.
-func (o *options) revisions(ctx context.Context, t *target, set *setview.View) ([]Revision, error) {
+func (o *options) revisions(ctx context.Context, t *object, set *setview.View) ([]Revision, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Selector)
 	if err != nil {
 		return nil, exit.Failure(fmt.Errorf("%s: spec.selector: %w", t, err))
@@ -151,7 +151,7 @@ func (o *options) revisions(ctx context.Context, t *target, set *setview.View) (
 	var revisions []Revision
 	var undecodable []string
 	err = cluster.Each(ctx, t.Client, &appsv1.ControllerRevisionList{}, func(rev *appsv1.ControllerRevision) {
-		if !metav1.IsControlledBy(rev, t.object) {
+		if !metav1.IsControlledBy(rev, t.content) {
 			return
 		}
 		template, err := revision.Template(rev)
@@ -162,9 +162,9 @@ func (o *options) revisions(ctx context.Context, t *target, set *setview.View) (
 		revisions = append(revisions, Revision{
 			Revision: rev.Revision, Name: rev.Name, ChangeCause: rev.Annotations[changeCause], Template: template, source: rev,
 		})
-	}, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: selector})
+	}, client.InNamespace(t.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		return nil, t.failedTo("list", "controllerrevisions.apps", err)
+		return nil, t.FailedTo("list", "controllerrevisions.apps", err)
 	}
 	// The controller ignores such revisions, too.
 	for _, reason := range undecodable {

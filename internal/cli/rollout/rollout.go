@@ -14,8 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/group"
+	"github.com/seamark-dev/seamark/internal/cli/target"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/internal/workloads/setview"
 )
 
 const long = `Watch, pause, restart and undo rollouts, as kubectl rollout does for the kinds of Kubernetes.
@@ -38,18 +41,10 @@ const example = `  # Change the image, and wait until all pods run it
 
 // options are what the commands have in common.
 type options struct {
-	genericiooptions.IOStreams
-	cluster  *cluster.Flags
-	selector cluster.Selector
-	files    []string
-
-	// name is the name of the command, args are its arguments without flags.
-	name    string
-	args    []string
-	connect func() (cluster.Connection, error)
-	now     func() time.Time
-	// kubectl runs `kubectl rollout` with arguments.
-	kubectl func(ctx context.Context, args []string) error
+	*target.Flags
+	// name is the name of the command.
+	name string
+	now  func() time.Time
 }
 
 // New returns the command.
@@ -60,24 +55,67 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, add := range []func(o *options) *cobra.Command{newStatus, newHistory, newUndo, newPause, newResume, newRestart} {
-		flags := cluster.NewFlags(streams, version)
-		o := &options{IOStreams: streams, cluster: flags, connect: flags.Connect, now: time.Now}
-		o.kubectl = o.runKubectl
-		command.AddCommand(add(o))
+		command.AddCommand(add(&options{Flags: target.NewFlags(streams, version), now: time.Now}))
 	}
 	return command
 }
 
 // command returns a subcommand with the flags that all have. run is called for each object.
-func (o *options) command(use, short, help string, run func(ctx context.Context, t *target) error) *cobra.Command {
+func (o *options) command(use, short, help string, run func(ctx context.Context, t *object) error) *cobra.Command {
 	o.name, _, _ = strings.Cut(use, " ")
+	o.Command = []string{"rollout", o.name}
 	command := &cobra.Command{
 		Use: use + " (KIND/NAME... | KIND NAME... | KIND -l LABELS | -f FILE)", Short: short, Long: short + ".\n\n" + help,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args, run) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.Run(cmd, args, args, func(ctx context.Context, t *target.Target) error { return run(ctx, &object{Target: t}) })
+		},
 	}
-	flags := command.Flags()
-	flags.StringVarP(&o.selector.Text, "selector", "l", "", "only the objects of the kind with these labels")
-	flags.StringSliceVarP(&o.files, "filename", "f", nil, "files, folders or URLs of the objects")
-	o.cluster.AddTo(command)
+	o.AddTo(command)
+	return command
+}
+
+// object is the object that a command is about.
+type object struct {
+	*target.Target
+	// content is the object as it was read last.
+	content kinds.Object
+	// pinned is the name of the only revision that is waited for, empty for any.
+	pinned string
+}
+
+// short returns the kind and the name in quotation marks, as kubectl writes them in messages of rollouts.
+func (t *object) short() string { return fmt.Sprintf("%s %q", strings.ToLower(t.Kind.Kind), t.Name) }
+
+// set returns the object as a set. The error says that the command does not support its kind.
+func (t *object) set(command string) (setview.View, error) {
+	view, ok := setview.Of(t.content)
+	if !ok {
+		return view, exit.Failure(fmt.Errorf("%s: rollout %s supports only %s", t, command, strings.Join(setNames(), ", ")))
+	}
+	return view, nil
+}
+
+// setNames returns the kinds whose objects have rollouts.
+func setNames() (names []string) {
+	for _, kind := range kinds.Table() {
+		if _, ok := setview.Of(kind.New()); ok {
+			names = append(names, kind.Kind)
+		}
+	}
+	return names
+}
+
+// read reads the object.
+func (t *object) read(ctx context.Context) error {
+	t.content = t.Kind.New()
+	return t.Read(ctx, t.content)
+}
+
+// command returns the command of rollouts about the object.
+func (t *object) command(name string) string {
+	command := "seamark rollout " + name + " " + strings.ToLower(t.Kind.Kind) + "/" + t.Name
+	if t.Namespace != "" {
+		command += " -n " + t.Namespace
+	}
 	return command
 }

@@ -4,81 +4,16 @@
 package rollout
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
 	"github.com/seamark-dev/seamark/test/expect"
-	"github.com/seamark-dev/seamark/test/fakeapi"
 )
-
-// TestObjects runs restart, whose errors about arguments are those of all commands, in an empty cluster.
-func TestObjects(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		args []string
-		code int
-		want string
-		// kubectl are the arguments that are passed to kubectl.
-		kubectl string
-	}{
-		"kind and name":            {args: []string{"cloneset/a"}, code: exit.Failed, want: "cloneset.apps.kruise.io/a not found in namespace games"},
-		"a short name":             {args: []string{"asts", "a"}, code: exit.Failed, want: "statefulset.apps.kruise.io/a not found"},
-		"two objects":              {args: []string{"cloneset", "a", "b"}, code: exit.Failed, want: "cloneset.apps.kruise.io/b not found"},
-		"nothing":                  {code: exit.Usage, want: "an object is required: KIND/NAME, KIND NAME, KIND -l LABELS, or -f FILE"},
-		"no name":                  {args: []string{"cloneset"}, code: exit.Usage, want: "a name is required: cloneset/NAME, or cloneset -l LABELS"},
-		"an empty name":            {args: []string{"cloneset/"}, code: exit.Usage, want: `"cloneset/" is invalid: must be KIND/NAME`},
-		"a kind after a name":      {args: []string{"cloneset/a", "b"}, code: exit.Usage, want: `"b" is invalid: must be KIND/NAME`},
-		"a name after a kind":      {args: []string{"cloneset", "a/b"}, code: exit.Usage, want: `"a/b" is invalid: must be the name of a cloneset`},
-		"labels":                   {args: []string{"cloneset", "-l", "app=a"}, code: exit.Failed, want: "no clonesets with the labels app=a in"},
-		"labels and a file":        {args: []string{"-f", "x.yaml", "-l", "a=b"}, code: exit.Usage, want: `--selector: "a=b" is invalid`},
-		"two kinds":                {args: []string{"cloneset,statefulset", "-l", "a=b"}, code: exit.Usage, want: "must be one kind"},
-		"a kind without rollouts":  {args: []string{"podprobemarkers.apps.kruise.io/a"}, code: exit.Usage, want: "kind: "},
-		"labels and a name":        {args: []string{"cloneset/a", "-l", "app=a"}, code: exit.Usage, want: `--selector: "app=a" is invalid`},
-		"wrong labels":             {args: []string{"cloneset", "-l", "a in"}, code: exit.Usage, want: `--selector: "a in" is invalid`},
-		"a file that is missing":   {args: []string{"-f", "missing.yaml"}, code: exit.Usage, want: "missing.yaml"},
-		"a file and a name":        {args: []string{"cloneset/a", "-f", "missing.yaml"}, code: exit.Usage, want: "--filename: must not be used with"},
-		"another kind":             {args: []string{"deployment/a", "-l", "x=y"}, code: exit.Usage, want: "--selector"},
-		"Kubernetes' own kind":     {args: []string{"statefulsets.apps/a"}, kubectl: "rollout restart -- statefulsets.apps/a"},
-		"objects of both":          {args: []string{"cloneset/a", "deployment/b"}, code: exit.Usage, want: `"deployment/b" is invalid: must be of`},
-		"another kind with flags":  {args: []string{"deployment", "-l", "x=y"}, kubectl: "rollout restart --selector=x=y -- deployment"},
-		"a kind without a rollout": {args: []string{"broadcastjob/a"}, code: exit.Failed, want: "broadcastjob.apps.kruise.io/a not found"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-			api := fakeapi.Client(t).Build()
-			passed := ""
-			o := &options{
-				IOStreams: streams, cluster: cluster.NewFlags(streams, "test"), now: time.Now,
-				connect: func() (cluster.Connection, error) { return cluster.Connection{Client: api, Namespace: "games"}, nil },
-				kubectl: func(_ context.Context, args []string) error {
-					passed = strings.Join(args, " ")
-					return nil
-				},
-			}
-			command := newRestart(o)
-			command.SetArgs(test.args)
-			command.SetOut(out)
-			command.SetErr(errOut)
-			err := command.ExecuteContext(t.Context())
-			expect.Equal(t, "exit code", test.code, exit.Code(err))
-			expect.Equal(t, "arguments of kubectl", test.kubectl, passed)
-			if err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %q, want %q", err, test.want)
-			}
-		})
-	}
-}
 
 func TestTemplateChanges(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ func newWatched() *watched {
 }
 
 // follow prints the state of the rollout after each change, until it is complete.
-func (s *status) follow(ctx context.Context, t *target) error {
+func (s *status) follow(ctx context.Context, t *object) error {
 	if s.timeout < 0 {
 		return fmt.Errorf("--timeout: %s is invalid: must be 0 or more", s.timeout)
 	}
@@ -137,7 +137,7 @@ func (s *status) follow(ctx context.Context, t *target) error {
 }
 
 // watchSet follows the set and the pods that it selects.
-func watchSet(ctx context.Context, t *target, set *setview.View) (*watched, func(), error) {
+func watchSet(ctx context.Context, t *object, set *setview.View) (*watched, func(), error) {
 	connection, _, err := t.Unlimited()
 	if err != nil {
 		return nil, nil, err
@@ -148,8 +148,8 @@ func watchSet(ctx context.Context, t *target, set *setview.View) (*watched, func
 	}
 	w := newWatched()
 	stop, err := live.Follow(ctx, connection.Client, []live.Resource{
-		live.ResourceOf(permission.Resource(t.kind.Definition()), t.namespace, t.kind.NewList(), w.sets, client.MatchingFields{metav1.ObjectNameField: t.name}),
-		live.ResourceOf(permission.Pods, t.namespace, &corev1.PodList{}, w.pods, client.MatchingLabelsSelector{Selector: selector}),
+		live.ResourceOf(permission.Resource(t.Kind.Definition()), t.Namespace, t.Kind.NewList(), w.sets, client.MatchingFields{metav1.ObjectNameField: t.Name}),
+		live.ResourceOf(permission.Pods, t.Namespace, &corev1.PodList{}, w.pods, client.MatchingLabelsSelector{Selector: selector}),
 	}, func(m permission.Missing) error {
 		if m.Resource == permission.Pods {
 			return nil // The counts of the set are enough.
@@ -160,14 +160,14 @@ func watchSet(ctx context.Context, t *target, set *setview.View) (*watched, func
 }
 
 // take replaces the object of the target by the current set, and returns its pods. The error is that the set is deleted.
-func (w *watched) take(t *target) ([]*corev1.Pod, error) {
+func (w *watched) take(t *object) ([]*corev1.Pod, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	object, found := w.sets.Items[types.NamespacedName{Namespace: t.namespace, Name: t.name}]
-	if !found || object.GetUID() != t.object.GetUID() {
+	object, found := w.sets.Items[types.NamespacedName{Namespace: t.Namespace, Name: t.Name}]
+	if !found || object.GetUID() != t.content.GetUID() {
 		return nil, exit.Failure(fmt.Errorf("%s has been deleted", t))
 	}
-	t.object = object
+	t.content = object
 	var pods []*corev1.Pod
 	for _, pod := range w.pods.Items {
 		if metav1.IsControlledBy(pod, object) {
@@ -179,12 +179,12 @@ func (w *watched) take(t *target) ([]*corev1.Pod, error) {
 }
 
 // report prints the state of the rollout, and returns whether nothing more is to be waited for.
-func (s *status) report(t *target, lines *lines, pods []*corev1.Pod) (done bool, err error) {
+func (s *status) report(t *object, lines *lines, pods []*corev1.Pod) (done bool, err error) {
 	set, err := t.set(s.name)
 	if err != nil {
 		return true, err
 	}
-	if t.object.GetDeletionTimestamp() != nil {
+	if t.content.GetDeletionTimestamp() != nil {
 		return false, lines.print(fmt.Sprintf("Waiting for %s to be deleted...", t.short()))
 	}
 	state := rollout.Decide(&set.Progress)
@@ -211,8 +211,8 @@ func (s *status) report(t *target, lines *lines, pods []*corev1.Pod) (done bool,
 }
 
 // interrupted returns the error of a command that ends before the rollout is complete: because of the context, or of err.
-func (s *status) interrupted(ctx context.Context, t *target, pods []*corev1.Pod, err error) error {
-	set, _ := setview.Of(t.object)
+func (s *status) interrupted(ctx context.Context, t *object, pods []*corev1.Pod, err error) error {
+	set, _ := setview.Of(t.content)
 	cause := text.Line(rollout.Decide(&set.Progress).Message) + first(s.waits(&set, pods))
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

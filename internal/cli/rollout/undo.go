@@ -6,18 +6,15 @@ package rollout
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/target"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
 )
@@ -29,22 +26,21 @@ differs from the current template. Nothing else changes: neither replicas nor th
 type undo struct {
 	*options
 	toRevision int64
-	dryRun     string
+	dryRun     target.DryRun
 }
 
 func newUndo(o *options) *cobra.Command {
 	u := &undo{options: o}
 	command := o.command("undo", "Return to an earlier revision", undoHelp, u.to)
-	flags := command.Flags()
-	flags.Int64Var(&u.toRevision, "to-revision", 0, "the revision to return to; 0 is the latest one that differs from the current template")
-	flags.StringVar(&u.dryRun, "dry-run", "none", "none, client (only print what would change) or server (send the request, and do not store it)")
+	command.Flags().Int64Var(&u.toRevision, "to-revision", 0, "the revision to return to; 0 is the latest one that differs from the current template")
+	u.dryRun.AddTo(command)
 	return command
 }
 
 // to returns a set to a revision.
-func (u *undo) to(ctx context.Context, t *target) error {
-	if u.dryRun != "none" && u.dryRun != "client" && u.dryRun != "server" {
-		return fmt.Errorf("--dry-run: %q is invalid: must be none, client or server", u.dryRun)
+func (u *undo) to(ctx context.Context, t *object) error {
+	if err := u.dryRun.Validate(); err != nil {
+		return err
 	}
 	if u.toRevision < 0 {
 		return fmt.Errorf("--to-revision: %d is invalid: must be 0 or more", u.toRevision)
@@ -78,7 +74,7 @@ func (u *undo) to(ctx context.Context, t *target) error {
 
 // announce prints how the pods will be updated. It returns an error if they cannot be. A user who may not list pods can return to
 // a revision, too.
-func (u *undo) announce(ctx context.Context, t *target, set *setview.View, revisions []Revision, wanted *Revision) error {
+func (u *undo) announce(ctx context.Context, t *object, set *setview.View, revisions []Revision, wanted *Revision) error {
 	pods, err := t.pods(ctx, set)
 	switch {
 	case exit.Code(err) == exit.Access && !set.InPlaceOnly:
@@ -94,7 +90,7 @@ func (u *undo) announce(ctx context.Context, t *target, set *setview.View, revis
 }
 
 // wanted returns the revision to return to.
-func (u *undo) wanted(t *target, set *setview.View, revisions []Revision) (*Revision, error) {
+func (u *undo) wanted(t *object, set *setview.View, revisions []Revision) (*Revision, error) {
 	if u.toRevision > 0 {
 		return find(t, revisions, u.toRevision)
 	}
@@ -126,35 +122,22 @@ func templatesOf(revisions []Revision) func(*corev1.Pod) *corev1.PodTemplateSpec
 }
 
 // write replaces the template, unless the specification has changed since it was read.
-func (u *undo) write(ctx context.Context, t *target, wanted *Revision) error {
-	if u.dryRun == "client" {
-		return printRolledBack(u.Out, t, " (dry run)")
-	}
+func (u *undo) write(ctx context.Context, t *object, wanted *Revision) error {
 	template, err := rawTemplate(wanted.source)
 	if err != nil {
 		return exit.Failure(err)
 	}
-	var options []client.PatchOption
-	suffix := ""
-	if u.dryRun == "server" {
-		options, suffix = append(options, client.DryRunAll), " (server dry run)"
-	}
-	err = t.patch(ctx, types.JSONPatchType, []map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": t.object.GetUID()},
-		{"op": "test", "path": "/metadata/generation", "value": t.object.GetGeneration()},
-		{"op": "replace", "path": "/spec/template", "value": template},
-	}, options...)
-	if apierrors.IsInvalid(err) && !hasCauses(err) {
-		return exit.Failure(fmt.Errorf("%s has changed since it was read: run the command again", t))
+	if !u.dryRun.Client() {
+		err = t.patch(ctx, types.JSONPatchType, []map[string]any{
+			{"op": "test", "path": "/metadata/uid", "value": t.content.GetUID()},
+			{"op": "test", "path": "/metadata/generation", "value": t.content.GetGeneration()},
+			{"op": "replace", "path": "/spec/template", "value": template},
+		}, u.dryRun.Options()...)
 	}
 	if err != nil {
 		return err
 	}
-	return printRolledBack(u.Out, t, suffix)
-}
-
-func printRolledBack(out io.Writer, t *target, suffix string) error {
-	return printLine(out, "%s rolled back%s", t, suffix)
+	return printLine(u.Out, "%s rolled back%s", t, u.dryRun.Suffix())
 }
 
 // rawTemplate returns the template of a revision with all its fields, also those that this program does not know.
@@ -169,14 +152,4 @@ func rawTemplate(rev *appsv1.ControllerRevision) (map[string]any, error) {
 	}
 	delete(content.Spec.Template, "$patch")
 	return content.Spec.Template, nil
-}
-
-// hasCauses reports whether the API server has named the fields that are invalid. It names none if a test of a JSON patch fails.
-func hasCauses(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && len(details.Causes) > 0
 }

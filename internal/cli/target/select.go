@@ -1,0 +1,286 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
+)
+
+// Flags are the arguments and the flags that name objects: KIND/NAME, KIND NAME, KIND -l LABELS or -f FILE. Use NewFlags to create
+// them.
+type Flags struct {
+	genericiooptions.IOStreams
+	Cluster  *cluster.Flags
+	Selector cluster.Selector
+	// Files are files, folders and URLs.
+	Files []string
+	// All selects all objects of the kind.
+	All bool
+	// Command are the words of the command of kubectl to which objects of other groups are passed.
+	Command []string
+
+	// Connect returns the connection, and Kubectl runs kubectl with arguments.
+	Connect func() (cluster.Connection, error)
+	Kubectl func(ctx context.Context, args []string) error
+}
+
+// NewFlags returns the flags of a command that has the same words as one of kubectl.
+func NewFlags(streams genericiooptions.IOStreams, version string, command ...string) *Flags {
+	flags := cluster.NewFlags(streams, version)
+	f := &Flags{IOStreams: streams, Cluster: flags, Command: command, Connect: flags.Connect}
+	f.Kubectl = f.runKubectl
+	return f
+}
+
+// AddTo defines the flags in the command.
+func (f *Flags) AddTo(command *cobra.Command) {
+	command.Flags().StringVarP(&f.Selector.Text, "selector", "l", "", "only the objects of the kind with these labels")
+	f.AddFilesTo(command)
+	f.Cluster.AddTo(command)
+}
+
+// AddFilesTo defines only -f.
+func (f *Flags) AddFilesTo(command *cobra.Command) {
+	command.Flags().StringSliceVarP(&f.Files, "filename", "f", nil, "files, folders or URLs of the objects")
+}
+
+// Run calls run for each object that the arguments and the flags name. Objects of other groups are passed to kubectl with all
+// arguments.
+func (f *Flags) Run(cmd *cobra.Command, args, all []string, run func(ctx context.Context, t *Target) error) error {
+	targets, err := f.Targets(cmd.Context(), args)
+	switch {
+	case errors.Is(err, ErrOthers):
+		return f.PassOn(cmd, all)
+	case err != nil:
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var errs []error
+	for _, t := range targets {
+		if ctx.Err() != nil {
+			break // The error of the object before says that the command was interrupted.
+		}
+		errs = append(errs, run(ctx, t))
+	}
+	return joined(errs)
+}
+
+// joined joins errors, with the highest of their exit codes.
+func joined(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	err := errors.Join(errs...)
+	switch {
+	case slices.ContainsFunc(errs, func(err error) bool { return exit.Code(err) == exit.Access }):
+		return exit.NoAccess(err)
+	case slices.ContainsFunc(errs, func(err error) bool { return exit.Code(err) == exit.Failed }):
+		return exit.Failure(err)
+	}
+	return err
+}
+
+// ErrOthers means that none of the objects is one of Seamark's.
+var ErrOthers = errors.New("objects of other groups")
+
+// Targets returns the objects that the arguments and the flags name. The error is ErrOthers if none is one of Seamark's.
+func (f *Flags) Targets(ctx context.Context, args []string) ([]*Target, error) {
+	connection, err := f.Connect()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(f.Files) > 0 && len(args) > 0:
+		return nil, fmt.Errorf("--filename: must not be used with the name of an object: %q", args[0])
+	case len(f.Files) > 0 && f.Selector.Text != "":
+		return nil, fmt.Errorf("--selector: %q is invalid: must not be used with --filename", f.Selector.Text)
+	case f.All && (len(f.Files) > 0 || f.Selector.Text != ""):
+		return nil, errors.New("--all: must not be used with --selector or --filename")
+	case len(f.Files) > 0:
+		return f.inFiles(connection)
+	case len(args) > 0 && strings.Contains(args[0], ","):
+		return nil, fmt.Errorf("%q is invalid: must be one kind: run the command for each", args[0])
+	case len(args) == 0:
+		return nil, errors.New("an object is required: KIND/NAME, KIND NAME, KIND -l LABELS, or -f FILE")
+	case f.All || f.Selector.Text != "":
+		return f.selected(ctx, args, connection)
+	}
+	return named(args, connection)
+}
+
+// named returns the objects that are named as KIND/NAME, or as KIND NAME.
+func named(args []string, connection cluster.Connection) ([]*Target, error) {
+	pairs := [][2]string{}
+	if strings.Contains(args[0], "/") {
+		for _, arg := range args {
+			kind, name, found := strings.Cut(arg, "/")
+			if !found || name == "" || strings.Contains(name, "/") {
+				return nil, fmt.Errorf("%q is invalid: must be KIND/NAME", arg)
+			}
+			pairs = append(pairs, [2]string{kind, name})
+		}
+	} else {
+		for _, name := range args[1:] {
+			if name == "" || strings.Contains(name, "/") {
+				return nil, fmt.Errorf("%q is invalid: must be the name of a %s, because the first argument is a kind", name, args[0])
+			}
+			pairs = append(pairs, [2]string{args[0], name})
+		}
+		if len(pairs) == 0 && kinds.ByName(args[0]) != nil {
+			return nil, fmt.Errorf("a name is required: %[1]s/NAME, or %[1]s -l LABELS", args[0])
+		}
+	}
+	var targets []*Target
+	var others []string
+	for _, pair := range pairs {
+		kind := kinds.ByName(pair[0])
+		if kind == nil && strings.HasSuffix(strings.ToLower(pair[0]), "."+v1alpha1.GroupName) {
+			return nil, fmt.Errorf("kind: %q is invalid: must be one of %s", pair[0], strings.Join(names(), ", "))
+		}
+		if kind == nil {
+			others = append(others, strings.Join(pair[:], "/"))
+			continue
+		}
+		targets = append(targets, New(connection, kind, connection.Namespace, pair[1]))
+	}
+	return targets, mixed(targets, others)
+}
+
+// names returns the kinds.
+func names() (names []string) {
+	for _, kind := range kinds.Table() {
+		names = append(names, kind.Kind)
+	}
+	return names
+}
+
+// mixed returns ErrOthers if there are only objects of other groups, and an error if there are some.
+func mixed(targets []*Target, others []string) error {
+	switch {
+	case len(targets) == 0:
+		return ErrOthers
+	case len(others) > 0:
+		return fmt.Errorf("%q is invalid: must be of apps.kruise.io, as %s is: run the command for it alone", others[0], targets[0])
+	}
+	return nil
+}
+
+// selected returns the objects of a kind with the labels, or all.
+func (f *Flags) selected(ctx context.Context, args []string, connection cluster.Connection) ([]*Target, error) {
+	selector, err := f.Selector.Parse()
+	if err != nil {
+		return nil, err
+	}
+	if len(args) > 1 || strings.Contains(args[0], "/") {
+		if f.All {
+			return nil, fmt.Errorf("--all: must not be used with the name of an object: %q", args[len(args)-1])
+		}
+		return nil, fmt.Errorf("--selector: %q is invalid: must not be used with the name of an object", f.Selector.Text)
+	}
+	kind := kinds.ByName(args[0])
+	if kind == nil {
+		return nil, ErrOthers
+	}
+	probe := New(connection, kind, connection.Namespace, "")
+	options, which := []client.ListOption{client.InNamespace(probe.Namespace)}, ""
+	if selector != nil {
+		options, which = append(options, client.MatchingLabelsSelector{Selector: selector}), " with the labels "+f.Selector.Text
+	}
+	var targets []*Target
+	err = cluster.Each(ctx, connection.Client, kind.NewList(), func(object client.Object) {
+		targets = append(targets, New(connection, kind, object.GetNamespace(), object.GetName()))
+	}, options...)
+	if err != nil {
+		return nil, probe.Failed("list", err)
+	}
+	if len(targets) == 0 {
+		return nil, exit.Failure(fmt.Errorf("no %s%s%s", kind.Resource, which, cluster.Where(connection.Namespace)))
+	}
+	return targets, nil
+}
+
+// inFiles returns the objects of the files.
+func (f *Flags) inFiles(connection cluster.Connection) ([]*Target, error) {
+	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().Flatten().
+		FilenameParam(false, &resource.FilenameOptions{Filenames: f.Files}).Do().Infos()
+	if err != nil {
+		return nil, fmt.Errorf("--filename: %w", err)
+	}
+	var targets []*Target
+	var others []string
+	for _, info := range infos {
+		gvk := info.Object.GetObjectKind().GroupVersionKind()
+		kind := kinds.ByGroupKind(schema.GroupKind{Group: gvk.Group, Kind: gvk.Kind})
+		if kind == nil {
+			others = append(others, strings.ToLower(gvk.Kind)+"/"+info.Name)
+			continue
+		}
+		namespace := connection.Namespace
+		if info.Namespace != "" {
+			if explicit := ptr.Deref(f.Cluster.Namespace, ""); explicit != "" && explicit != info.Namespace {
+				return nil, fmt.Errorf("--namespace: %q is invalid: the namespace of %s in the file is %q", explicit, info.Name, info.Namespace)
+			}
+			namespace = info.Namespace
+		}
+		targets = append(targets, New(connection, kind, namespace, info.Name))
+	}
+	if slices.Contains(f.Files, "-") && len(targets) == 0 {
+		return nil, errors.New("--filename: - is invalid: must be a file, a folder or a URL, because the objects are not of apps.kruise.io")
+	}
+	if len(targets) > 0 && len(others) > 0 {
+		if _, err := fmt.Fprintf(f.ErrOut, "Ignored objects of other groups: %s\n", strings.Join(others, ", ")); err != nil {
+			return nil, exit.Failure(fmt.Errorf("print a warning: %w", err))
+		}
+		others = nil
+	}
+	return targets, mixed(targets, others)
+}
+
+// PassOn runs the command of kubectl with the same name, arguments and flags. kubectl prints its own errors.
+func (f *Flags) PassOn(cmd *cobra.Command, args []string) error {
+	all := slices.Clone(f.Command)
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if values, ok := flag.Value.(pflag.SliceValue); ok {
+			for _, value := range values.GetSlice() {
+				all = append(all, "--"+flag.Name+"="+value)
+			}
+			return
+		}
+		all = append(all, "--"+flag.Name+"="+flag.Value.String())
+	})
+	return f.Kubectl(cmd.Context(), append(append(all, "--"), args...))
+}
+
+func (f *Flags) runKubectl(ctx context.Context, args []string) error {
+	path, err := exec.LookPath("kubectl")
+	if err != nil {
+		return exit.Failure(fmt.Errorf("objects of other groups than apps.kruise.io need kubectl: %w", err))
+	}
+	command := exec.CommandContext(ctx, path, args...)
+	command.Stdin, command.Stdout, command.Stderr = f.In, f.Out, f.ErrOut
+	if err := command.Run(); err != nil {
+		return exit.Failure(fmt.Errorf("kubectl %s: %w", strings.Join(f.Command, " "), err))
+	}
+	return nil
+}
