@@ -25,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/rollout"
+	"github.com/seamark-dev/seamark/internal/cli/set"
 	"github.com/seamark-dev/seamark/internal/cli/test"
 	"github.com/seamark-dev/seamark/internal/cli/timeline"
 	"github.com/seamark-dev/seamark/internal/cli/top"
@@ -65,7 +66,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetErr(streams.ErrOut)
 	for _, add := range []func(streams genericiooptions.IOStreams, program, version string) *cobra.Command{
 		initialize.New, lint.New, versions.New, local.New, check.New, migrate.New, timeline.New,
-		explain.New, get.New, rollout.New, ui.New, test.New, wait.New, tree.New, top.New, usage.NewOptions,
+		explain.New, get.New, rollout.New, set.New, ui.New, test.New, wait.New, tree.New, top.New, usage.NewOptions,
 	} {
 		root.AddCommand(add(streams, displayName(program), version))
 	}

@@ -28,8 +28,7 @@ Other objects, such as deployment/web or statefulsets.apps/db, are passed to kub
 
 // The placeholder is the name of the program.
 const example = `  # Change the image, and wait until all pods run it
-  kubectl patch cloneset arena --type=json \
-    -p='[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "arena:2"}]'
+  %[1]s set image cloneset/arena main=arena:2
   %[1]s rollout status cloneset/arena --timeout=5m
 
   # Show what the revisions have changed, and return to the one before
