@@ -5,7 +5,7 @@
 // cluster.Read is for one moment: the same objects, trimmed in the same way, and the same rows, of
 // which only those that may have changed are computed again. Reflectors of client-go list and
 // watch; after an outage or an expired watch they list again, and only differences are changes.
-// `seamark wait` follows pods and events in the same way: see Follow.
+// `seamark wait` and `seamark rollout status` follow objects in the same way: see Signal.
 package live
 
 import (
@@ -82,7 +82,7 @@ func (w *Watch) Snapshot() *cluster.Snapshot {
 }
 
 // Changed has a value if Update may return changes.
-func (w *Watch) Changed() <-chan struct{} { return w.objects.changed }
+func (w *Watch) Changed() <-chan struct{} { return w.objects.signal.Changed() }
 
 // Update returns the changes since the last call, ordered as Rows. The first call returns all rows.
 // The states are those of the pods that may have changed, and all markers that have no effect.

@@ -5,7 +5,6 @@ package live
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +21,7 @@ import (
 
 // objects are the objects that rows depend on, and which rows may have changed.
 type objects struct {
-	mu      sync.Mutex
+	signal  *Signal
 	options podview.Options
 	pods    *Collection[*corev1.Pod]
 	markers *Collection[*v1alpha1.PodProbeMarker]
@@ -33,24 +32,22 @@ type objects struct {
 	// missing are the resources that cannot be read.
 	missing []permission.Missing
 	stale   probestatus.Changes
-	// changed has a value if something is stale.
-	changed chan struct{}
 }
 
 func newObjects(query cluster.Query) *objects {
-	o := &objects{options: cluster.ViewOptions(), stale: probestatus.NewChanges(), changed: make(chan struct{}, 1)}
+	o := &objects{signal: NewSignal(), options: cluster.ViewOptions(), stale: probestatus.NewChanges()}
 	pods, plans := podview.NewPodTrimmer(o.options), podview.NewPlanTrimmer()
 	wanted := func(pod *corev1.Pod) bool { return len(query.Names) == 0 || slices.Contains(query.Names, pod.Name) }
-	o.pods = NewCollection(&o.mu, wanted, pods.Trim, o.touch)
-	o.markers = NewCollection(&o.mu, All, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, o.touch)
-	o.nodes = NewCollection(&o.mu, All, podview.TrimNode, o.touch)
-	o.plans = NewCollection(&o.mu, All, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+	o.pods = NewCollection(o.signal, wanted, pods.Trim, o.touch)
+	o.markers = NewCollection(o.signal, All, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, o.touch)
+	o.nodes = NewCollection(o.signal, All, podview.TrimNode, o.touch)
+	o.plans = NewCollection(o.signal, All, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 		return plans.Trim(planOf(npp, query.Namespace))
 	}, o.touch)
-	o.slices = NewCollection(&o.mu, All, func(slice *seamarkv1alpha1.ProbePlan) *seamarkv1alpha1.ProbePlan {
+	o.slices = NewCollection(o.signal, All, func(slice *seamarkv1alpha1.ProbePlan) *seamarkv1alpha1.ProbePlan {
 		return plans.TrimSlice(sliceOf(slice, query.Namespace))
 	}, o.touch)
-	o.reports = NewCollection(&o.mu, All, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
+	o.reports = NewCollection(o.signal, All, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
 		return podview.TrimReport(reportOf(report, query.Namespace))
 	}, o.touch)
 	return o
@@ -58,8 +55,8 @@ func newObjects(query cluster.Query) *objects {
 
 // recheck records that the rows of the pods may have changed although no object has.
 func (o *objects) recheck(pods []types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.signal.Lock()
+	defer o.signal.Unlock()
 	for _, pod := range pods {
 		o.touch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 	}
@@ -68,10 +65,7 @@ func (o *objects) recheck(pods []types.NamespacedName) {
 // touch records that an object has changed. It requires the lock.
 func (o *objects) touch(object any) {
 	o.stale.Add(object)
-	select {
-	case o.changed <- struct{}{}:
-	default:
-	}
+	o.signal.Touch(object)
 }
 
 // planOf returns the plan with only the pods of the namespace, or all of them if it is empty.
@@ -121,8 +115,8 @@ func filter[T any](all []T, keep func(*T) bool) []T {
 
 // lacks records a resource that cannot be read.
 func (o *objects) lacks(m permission.Missing) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.signal.Lock()
+	defer o.signal.Unlock()
 	o.missing = append(o.missing, m)
 	return nil
 }
@@ -130,8 +124,8 @@ func (o *objects) lacks(m permission.Missing) error {
 // take returns the stale pods with what their rows depend on, and the stale pods that no longer
 // exist. Nothing is stale then. With all, it returns all pods, and leaves what is stale.
 func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.signal.Lock()
+	defer o.signal.Unlock()
 	snapshot = &cluster.Snapshot{Input: probestatus.NewInput(o.options)}
 	snapshot.Now = time.Now()
 	snapshot.SetMissing(o.missing)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,30 +52,6 @@ func newStatus(o *options) *cobra.Command {
 	return command
 }
 
-// watched are a set and its pods.
-type watched struct {
-	mu      sync.Mutex
-	sets    *live.Collection[client.Object]
-	pods    *live.Collection[*corev1.Pod]
-	changed chan struct{}
-}
-
-func newWatched() *watched {
-	w := &watched{changed: make(chan struct{}, 1)}
-	touch := func(any) {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
-	}
-	w.sets = live.NewCollection(&w.mu, live.All, func(set client.Object) client.Object { return set }, touch)
-	w.pods = live.NewCollection(&w.mu, live.All, func(pod *corev1.Pod) *corev1.Pod {
-		pod.ManagedFields = nil
-		return pod
-	}, touch)
-	return w
-}
-
 // follow prints the state of the rollout after each change, until it is complete.
 func (s *status) follow(ctx context.Context, t *object) error {
 	if s.timeout < 0 {
@@ -115,67 +90,60 @@ func (s *status) follow(ctx context.Context, t *object) error {
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
 		defer cancel()
 	}
-	w, end, err := watchSet(ctx, t, &first)
-	if err != nil {
-		return s.interrupted(ctx, t, nil, err)
-	}
-	defer end()
-	for {
-		pods, err := w.take(t)
-		if err != nil {
-			return err
-		}
-		if done, err := s.report(t, lines, pods); done || err != nil {
-			return err
-		}
-		select {
-		case <-w.changed:
-		case <-ctx.Done():
-			return s.interrupted(ctx, t, pods, ctx.Err())
-		}
-	}
+	return s.await(ctx, t, &first, lines)
 }
 
-// watchSet follows the set and the pods that it selects.
-func watchSet(ctx context.Context, t *object, set *setview.View) (*watched, func(), error) {
+// await prints the state of the rollout after each change of the set and of the pods that it selects, until it is complete.
+func (s *status) await(ctx context.Context, t *object, set *setview.View, lines *lines) error {
 	connection, _, err := t.Unlimited()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Selector)
 	if err != nil {
-		return nil, nil, exit.Failure(fmt.Errorf("%s: spec.selector: %w", t, err))
+		return exit.Failure(fmt.Errorf("%s: spec.selector: %w", t, err))
 	}
-	w := newWatched()
-	stop, err := live.Follow(ctx, connection.Client, []live.Resource{
-		live.ResourceOf(permission.Resource(t.Kind.Definition()), t.Namespace, t.Kind.NewList(), w.sets, client.MatchingFields{metav1.ObjectNameField: t.Name}),
-		live.ResourceOf(permission.Pods, t.Namespace, &corev1.PodList{}, w.pods, client.MatchingLabelsSelector{Selector: selector}),
+	signal := live.NewSignal()
+	sets := live.NewCollection(signal, live.All, func(set client.Object) client.Object { return set }, signal.Touch)
+	pods := live.NewCollection(signal, live.All, func(pod *corev1.Pod) *corev1.Pod {
+		pod.ManagedFields = nil
+		return pod
+	}, signal.Touch)
+	var own []*corev1.Pod
+	err = signal.Await(ctx, connection.Client, []live.Resource{
+		live.ResourceOf(permission.Resource(t.Kind.Definition()), t.Namespace, t.Kind.NewList(), sets, client.MatchingFields{metav1.ObjectNameField: t.Name}),
+		live.ResourceOf(permission.Pods, t.Namespace, &corev1.PodList{}, pods, client.MatchingLabelsSelector{Selector: selector}),
 	}, func(m permission.Missing) error {
 		if m.Resource == permission.Pods {
 			return nil // The counts of the set are enough.
 		}
 		return exit.NoAccess(fmt.Errorf("%s; %s", m, m.Fix()))
-	}, func(string) {})
-	return w, stop, err
+	}, func() (bool, error) {
+		signal.Lock()
+		current, found := sets.Items[t.Key()]
+		own = controlled(t.content, pods.Items)
+		signal.Unlock()
+		if !found || current.GetUID() != t.content.GetUID() {
+			return true, exit.Failure(fmt.Errorf("%s has been deleted", t))
+		}
+		t.content = current
+		return s.report(t, lines, own)
+	})
+	if err != nil {
+		return s.interrupted(ctx, t, own, err)
+	}
+	return nil
 }
 
-// take replaces the object of the target by the current set, and returns its pods. The error is that the set is deleted.
-func (w *watched) take(t *object) ([]*corev1.Pod, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	object, found := w.sets.Items[types.NamespacedName{Namespace: t.Namespace, Name: t.Name}]
-	if !found || object.GetUID() != t.content.GetUID() {
-		return nil, exit.Failure(fmt.Errorf("%s has been deleted", t))
-	}
-	t.content = object
-	var pods []*corev1.Pod
-	for _, pod := range w.pods.Items {
-		if metav1.IsControlledBy(pod, object) {
+// controlled returns the pods that the set controls, sorted by name.
+func controlled(set client.Object, all map[types.NamespacedName]*corev1.Pod) (pods []*corev1.Pod) {
+	for _, pod := range all {
+		if metav1.IsControlledBy(pod, set) {
 			pods = append(pods, pod)
 		}
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return pods, nil
+	return pods
 }
 
 // report prints the state of the rollout, and returns whether nothing more is to be waited for.

@@ -143,8 +143,9 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	verdicts, err := o.watch(ctx, connection)
-	if errors.Is(err, context.Canceled) {
+	w := o.newWatched()
+	verdicts, err := o.watch(ctx, connection, w.Signal, o.resources(w, connection.Namespace), func() ([]until.Verdict, error) { return o.verdicts(w), nil })
+	if ctx.Err() != nil && err != nil {
 		return exit.Failure(errors.New("interrupted"))
 	}
 	if err != nil {

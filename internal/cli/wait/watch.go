@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,28 +27,21 @@ import (
 
 // watched are the pods that expressions refer to, and their events if an expression refers to them.
 type watched struct {
-	mu     sync.Mutex
+	*live.Signal
 	pods   *live.Collection[*corev1.Pod]
 	events *live.Collection[*corev1.Event]
-	// changed has a value if an object has changed.
-	changed chan struct{}
 }
 
 func (o *options) newWatched() *watched {
-	w := &watched{changed: make(chan struct{}, 1)}
-	touch := func(any) {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
-	}
+	signal := live.NewSignal()
 	named := func(pod *corev1.Pod) bool { return len(o.Pods) == 0 || slices.Contains(o.Pods, pod.Name) }
-	w.pods = live.NewCollection(&w.mu, named, trim, touch)
-	w.events = live.NewCollection(&w.mu, live.All, func(e *corev1.Event) *corev1.Event {
-		e.ManagedFields = nil
-		return e
-	}, touch)
-	return w
+	return &watched{
+		Signal: signal, pods: live.NewCollection(signal, named, trim, signal.Touch),
+		events: live.NewCollection(signal, live.All, func(e *corev1.Event) *corev1.Event {
+			e.ManagedFields = nil
+			return e
+		}, signal.Touch),
+	}
 }
 
 // resources returns what is listed and watched.
@@ -69,12 +61,13 @@ func (o *options) resources(w *watched, namespace string) []live.Resource {
 	return all
 }
 
-// watch evaluates the expressions whenever a pod or an event changes, until all are met or the
-// timeout has passed, and returns the last verdicts. Errors of the first requests end it; later ones
-// are outages, in which requests are repeated.
-func (o *options) watch(ctx context.Context, connection cluster.Connection) ([]until.Verdict, error) {
+// watch evaluates the expressions whenever an object of the resources changes, until all are met, evaluate returns an error, or the
+// timeout has passed, and returns the last verdicts. Errors of the first requests end it; later ones are outages, in which requests
+// are repeated.
+func (o *options) watch(
+	ctx context.Context, connection cluster.Connection, signal *live.Signal, resources []live.Resource, evaluate func() ([]until.Verdict, error),
+) (verdicts []until.Verdict, err error) {
 	if o.Timeout > 0 {
-		var err error
 		if connection, _, err = connection.Unlimited(); err != nil {
 			return nil, err
 		}
@@ -82,32 +75,18 @@ func (o *options) watch(ctx context.Context, connection cluster.Connection) ([]u
 		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
 	}
-	w := o.newWatched()
 	lacks := func(m permission.Missing) error { return exit.NoAccess(fmt.Errorf("%s; %s", m, m.Fix())) }
-	stop, err := live.Follow(ctx, connection.Client, o.resources(w, connection.Namespace), lacks, func(string) {})
+	err = signal.Await(ctx, connection.Client, resources, lacks, func() (bool, error) {
+		verdicts, err = evaluate()
+		return met(verdicts) || o.Timeout == 0, err
+	})
 	switch {
-	case err == nil:
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return verdicts, err
+	case verdicts == nil:
 		return nil, exit.NoAccess(fmt.Errorf("the cluster has not answered within --timeout=%s", o.Timeout))
-	case ctx.Err() != nil:
-		return nil, ctx.Err() //nolint:wrapcheck // the caller says what it means
-	default:
-		return nil, err
 	}
-	defer stop()
-	for {
-		verdicts := o.verdicts(w)
-		if met(verdicts) || o.Timeout == 0 || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return verdicts, nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err() //nolint:wrapcheck // the caller says what it means
-		}
-		select {
-		case <-w.changed:
-		case <-ctx.Done():
-		}
-	}
+	return verdicts, nil
 }
 
 // trim removes what no expression refers to.
@@ -126,9 +105,9 @@ func trim(pod *corev1.Pod) *corev1.Pod {
 
 // verdicts evaluates the expressions for the pods and their events.
 func (o *options) verdicts(w *watched) []until.Verdict {
-	w.mu.Lock()
+	w.Lock()
 	pods, events := slices.Collect(maps.Values(w.pods.Items)), slices.Collect(maps.Values(w.events.Items))
-	w.mu.Unlock()
+	w.Unlock()
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
