@@ -4,7 +4,7 @@
 // Package until parses and evaluates the expressions that a local run waits for. An
 // expression selects pods and states one requirement that each of them must meet:
 //
-//	pod/NAME condition=TYPE[:STATUS]
+//	pod/NAME condition=TYPE[:STATUS]    condition=TYPE=STATUS
 //	pod/NAME label=KEY[:VALUE]          label=!KEY
 //	pod/NAME annotation=KEY[:VALUE]     annotation=!KEY
 //	pod/NAME event=REASON[:TEXT]
@@ -146,11 +146,11 @@ func (e *Expression) parseRequirement(requirement string) error {
 	}
 }
 
-// parseCondition parses TYPE:STATUS. The default status is True, as in `kubectl wait`.
+// parseCondition parses TYPE, TYPE:STATUS or TYPE=STATUS. The default status is True, as in `kubectl wait`.
 func (e *Expression) parseCondition(rest string) error {
-	e.key, e.value, e.hasValue = strings.Cut(rest, ":")
-	if !e.hasValue {
-		e.value, e.hasValue = string(corev1.ConditionTrue), true
+	e.key, e.value, e.hasValue = rest, string(corev1.ConditionTrue), true
+	if at := strings.IndexAny(rest, ":="); at >= 0 {
+		e.key, e.value = rest[:at], rest[at+1:]
 	}
 	if msgs := validation.IsQualifiedName(e.key); len(msgs) > 0 {
 		return fmt.Errorf("condition type %q: %s", e.key, strings.Join(msgs, "; "))

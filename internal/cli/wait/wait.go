@@ -2,30 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wait implements `seamark wait`, which waits until pods of a cluster meet the expressions
-// with which `seamark local --until` waits for local pods.
+// with which `seamark local --until` waits for local pods, or until objects of apps.kruise.io have a status.
 package wait
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/target"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 )
 
-const long = `Wait until pods meet conditions, labels, annotations, events or restarts.
+const long = `Wait until pods meet conditions, labels, annotations, events or restarts, or until sets and jobs
+meet conditions or have values.
 
 Each --for is a requirement for the selected pods, or an expression with the name of a pod,
 as in 'seamark local --until':
@@ -41,8 +38,21 @@ All expressions must be met at the same time, each by at least one pod, and by a
 selects. With --any, one of these pods is enough for each expression. Pods that are created later
 count, too.
 
+For objects of apps.kruise.io, named as KIND/NAME or KIND NAME, selected by KIND -l LABELS, or
+those of the files in -f, each --for is one of:
+
+  condition=TYPE[=STATUS]      a condition, by default with the status True
+  jsonpath={PATH}[=VALUE]      a field, with any value or this one
+  create, delete               the object exists, or does not exist
+
+Conditions and fields count once status.observedGeneration has reached metadata.generation: those
+of an earlier specification do not. The wait for condition=Ready ends at once with the exit code 1
+if the object is Stalled: progressDeadlineSeconds have passed. An object that does not exist ends
+it, too, unless create or delete is among the expressions. Other objects, such as deployment/web,
+are passed to 'kubectl wait', with one --for.
+
 Exit codes: 0 if all expressions are met; 1 after --timeout; 2 for bad input; 3 if the cluster
-cannot be reached, or pods or events cannot be read.`
+cannot be reached, or pods, events or objects cannot be read.`
 
 // The placeholders are the name of the program.
 const example = `  # Wait until one pod of the database is the primary
@@ -52,7 +62,13 @@ const example = `  # Wait until one pod of the database is the primary
   %[1]s wait -l app=game --for condition=game.io/idle --timeout 5m
 
   # Check once whether a pod is marked
-  %[1]s wait game-0 --for label=gameserver-idle --timeout 0`
+  %[1]s wait game-0 --for label=gameserver-idle --timeout 0
+
+  # Wait until a set runs the last change in all pods
+  %[1]s wait cloneset/arena --for condition=Ready --timeout 5m
+
+  # Wait until a job has an end
+  %[1]s wait broadcastjob/setup --for 'jsonpath={.status.phase}=completed'`
 
 // defaultTimeout is that of `kubectl wait`.
 const defaultTimeout = 30 * time.Second
@@ -60,31 +76,33 @@ const defaultTimeout = 30 * time.Second
 // options are the arguments and the flags of `seamark wait`, which New describes, and what Complete makes
 // of them.
 type options struct {
-	genericiooptions.IOStreams
-	Cluster   *cluster.Flags
+	*target.Flags
 	Pods, For []string
-	Selector  cluster.Selector
 	Any       bool
 	Timeout   time.Duration
 
 	selector    labels.Selector
 	expressions []until.Expression
-	connect     func() (cluster.Connection, error)
+	// requirements are the expressions for objects that are not pods.
+	requirements []*until.ObjectExpression
 }
 
 // New returns the command.
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
-	flags := cluster.NewFlags(streams, version)
-	return newCommand(&options{IOStreams: streams, Cluster: flags, connect: flags.Connect, Timeout: defaultTimeout}, program)
+	return newCommand(target.NewFlags(streams, version, "wait"), program)
 }
 
-func newCommand(o *options, program string) *cobra.Command {
+func newCommand(targets *target.Flags, program string) *cobra.Command {
+	o := &options{Flags: targets, Timeout: defaultTimeout}
 	command := &cobra.Command{
-		Use:     "wait [POD...] --for EXPRESSION",
-		Short:   "Wait until pods have marks",
+		Use:     "wait (POD... | -l LABELS | KIND/NAME... | KIND -l LABELS | -f FILE) --for EXPRESSION",
+		Short:   "Wait until pods have marks, or sets and jobs have a status",
 		Long:    long,
 		Example: fmt.Sprintf(example, program),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.isOfObjects(args) {
+				return o.runObjects(cmd, args)
+			}
 			if err := o.Complete(args); err != nil {
 				return err
 			}
@@ -94,6 +112,7 @@ func newCommand(o *options, program string) *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVar(&o.For, "for", nil, "requirement or expression to wait for; can be repeated")
 	o.Selector.AddTo(command)
+	o.AddFilesTo(command)
 	flags.BoolVar(&o.Any, "any", false, "one of the selected pods is enough for each expression")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time to wait; 0 checks once")
 	o.Cluster.AddAllNamespaces(command)
@@ -123,35 +142,32 @@ func (o *options) Complete(args []string) error {
 		}
 		o.expressions = append(o.expressions, expression)
 	}
+	if len(o.Pods) > 0 && o.Selector.Text != "" {
+		errs = append(errs, fmt.Errorf("--selector: %q is invalid: must not be used with the name of a pod", o.Selector.Text))
+	}
+	return errors.Join(append(errs, o.validate())...)
+}
+
+// validate checks the flags of waits for pods and for other objects.
+func (o *options) validate() error {
+	var errs []error
 	if len(o.For) == 0 {
 		errs = append(errs, errors.New("--for: required: a requirement such as label=role=primary"))
 	}
 	if o.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("--timeout: %s is invalid: must be 0 or more", o.Timeout))
 	}
-	if len(o.Pods) > 0 && o.Selector.Text != "" {
-		errs = append(errs, fmt.Errorf("--selector: %q is invalid: must not be used with the name of a pod", o.Selector.Text))
-	}
 	return errors.Join(errs...)
 }
 
 // Run waits until all expressions are met, and prints them.
 func (o *options) Run(ctx context.Context) error {
-	connection, err := o.connect()
+	connection, err := o.Connect()
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	w := o.newWatched()
-	verdicts, err := o.watch(ctx, connection, w.Signal, o.resources(w, connection.Namespace), func() ([]until.Verdict, error) { return o.verdicts(w), nil })
-	if ctx.Err() != nil && err != nil {
-		return exit.Failure(errors.New("interrupted"))
-	}
-	if err != nil {
-		return err
-	}
-	return o.report(verdicts)
+	return o.wait(ctx, connection, w.Signal, o.resources(w, connection.Namespace), func() ([]until.Verdict, error) { return o.verdicts(w), nil })
 }
 
 func met(verdicts []until.Verdict) bool {

@@ -17,13 +17,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/target"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -41,7 +47,36 @@ func database() []client.Object {
 			Condition(corev1.PodCondition{Type: "db.io/caught-up", Status: corev1.ConditionTrue}).Build(),
 		builders.Pod("shop", "db-1").Label("app", "db").Label("role", "secondary").Build(),
 		builders.Pod("games", "game-0").Label("app", "game").Build(),
+		set("arena", 1, "False"), set("lobby", 1, "True"),
 	}
+}
+
+// set returns a CloneSet of generation 2 whose status has the observed generation and the condition Ready.
+func set(name string, observed int64, ready corev1.ConditionStatus) *v1alpha1.CloneSet {
+	return &v1alpha1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), Generation: 2},
+		Status: v1alpha1.CloneSetStatus{ObservedGeneration: observed, Conditions: []v1alpha1.CloneSetCondition{
+			{Type: "Ready", Status: ready, Reason: "Updating", Message: "1 of 3 pods are updated"},
+		}},
+	}
+}
+
+// status changes the status of a set to that of another one.
+func status(of *v1alpha1.CloneSet) change {
+	return func(ctx context.Context, c client.Client) error {
+		var current v1alpha1.CloneSet
+		if err := c.Get(ctx, client.ObjectKeyFromObject(of), &current); err != nil {
+			return err
+		}
+		current.Status = of.Status
+		return c.Update(ctx, &current)
+	}
+}
+
+// stalled returns a set that is Stalled.
+func stalled(set *v1alpha1.CloneSet) *v1alpha1.CloneSet {
+	set.Status.Conditions = append(set.Status.Conditions, v1alpha1.CloneSetCondition{Type: "Stalled", Status: "True", Message: "it has timed out"})
+	return set
 }
 
 // change is a change of the cluster during a wait.
@@ -87,6 +122,7 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 			return []string{event.InvolvedObject.Kind}
 		}).
 		WithIndex(&corev1.Pod{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
+		WithIndex(&v1alpha1.CloneSet{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
 				if refuse != nil && refuse(l) {
@@ -94,17 +130,35 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 				}
 				return c.List(ctx, l, options...)
 			},
+			Watch: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+				events, err := c.Watch(ctx, l, options...)
+				if _, is := l.(*unstructured.UnstructuredList); err != nil || !is {
+					return events, err
+				}
+				// The fake client, unlike the API server, returns objects with types.
+				return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+					content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(event.Object)
+					if err != nil {
+						t.Error(err)
+					}
+					event.Object = &unstructured.Unstructured{Object: content}
+					return event, true
+				}), nil
+			},
 		}).Build()
-	flags := cluster.NewFlags(streams, "test")
-	o := &options{IOStreams: streams, Cluster: flags, Timeout: defaultTimeout}
-	o.connect = func() (cluster.Connection, error) {
+	flags := target.NewFlags(streams, "test", "wait")
+	flags.Connect = func() (cluster.Connection, error) {
 		namespace := "shop"
-		if flags.AllNamespaces {
+		if flags.Cluster.AllNamespaces {
 			namespace = ""
 		}
 		return cluster.Connection{Client: c, Namespace: namespace}, nil
 	}
-	command := newCommand(o, "seamark")
+	flags.Kubectl = func(_ context.Context, args []string) error {
+		_, err := out.WriteString("kubectl " + strings.Join(args, " "))
+		return err
+	}
+	command := newCommand(flags, "seamark")
 	command.SilenceUsage = true
 	command.SetArgs(args)
 	command.SetOut(out)
@@ -197,6 +251,73 @@ func TestWait(t *testing.T) {
 			args: []string{"db-0", "--for", "label=a", "--timeout", "-1s"}, code: exit.Usage, want: "--timeout: -1s is invalid: must be 0 or more",
 		},
 		"name and selector": {args: []string{"db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of a pod"},
+		"a set is ready": {
+			args: []string{"cloneset/arena", "--for", "condition=Ready"}, changes: []change{status(set("arena", 1, "True")), status(set("arena", 2, "True"))},
+			after: 2 * time.Second, want: "cloneset.apps.kruise.io/arena condition=Ready: met\n",
+		},
+		"the status of a set is of an earlier generation": {
+			args: []string{"clone", "lobby", "--for", "condition=Ready", "--timeout", "5s"}, code: exit.Failed, after: 5 * time.Second,
+			want: "cloneset.apps.kruise.io/lobby condition=Ready: not met: generation 2 is not processed yet (observed 1)\n" +
+				"Error: 1 of 1 expressions not met after 5s\n",
+		},
+		"a set is not ready": {
+			args: []string{"cloneset/arena", "--for", "condition=Ready"}, changes: []change{status(set("arena", 2, "False"))}, code: exit.Failed,
+			after: defaultTimeout, want: "condition=Ready: not met: False: Updating: 1 of 3 pods are updated\n",
+		},
+		"a set is stalled": {
+			args: []string{"cloneset/arena", "--for", "condition=Ready"}, changes: []change{status(stalled(set("arena", 2, "False")))}, code: exit.Failed,
+			after: time.Second, want: "cloneset.apps.kruise.io/arena is stalled: it has timed out",
+		},
+		"a set is stalled, which is waited for": {
+			args: []string{"cloneset/arena", "--for", "condition=Stalled"}, changes: []change{status(stalled(set("arena", 2, "False")))},
+			after: time.Second, want: "condition=Stalled: met\n",
+		},
+		"a set is deleted": {
+			args: []string{"cloneset/arena", "--for", "delete"}, changes: []change{remove(set("arena", 0, ""))},
+			after: time.Second, want: "cloneset.apps.kruise.io/arena delete: met\n",
+		},
+		"a set is deleted and created": {
+			args: []string{"cloneset/arena", "--for", "delete", "--timeout", "5s"}, after: time.Second, want: "delete: met\n",
+			changes: []change{func(ctx context.Context, c client.Client) error {
+				other := set("arena", 2, "True")
+				other.UID = "other"
+				return errors.Join(remove(set("arena", 0, ""))(ctx, c), create(other)(ctx, c))
+			}},
+		},
+		"a set that is waited for is deleted": {
+			args: []string{"cloneset/arena", "--for", "condition=Ready"}, changes: []change{remove(set("arena", 0, ""))}, code: exit.Failed,
+			after: time.Second, want: "cloneset.apps.kruise.io/arena has been deleted",
+		},
+		"a set does not exist": {
+			args: []string{"cloneset/area", "--for", "condition=Ready"}, code: exit.Failed, want: "cloneset.apps.kruise.io/area not found in namespace shop",
+		},
+		"a set is created, and ready": {
+			args:    []string{"cloneset/new", "--for", "create", "--for", "condition=Ready=True"},
+			changes: []change{create(set("new", 1, "True")), status(set("new", 2, "True"))}, after: 2 * time.Second,
+			want: "cloneset.apps.kruise.io/new create: met\ncloneset.apps.kruise.io/new condition=Ready=True: met\n",
+		},
+		"two sets": {
+			args:    []string{"cloneset", "arena", "lobby", "--for", "jsonpath={.status.observedGeneration}=2"},
+			changes: []change{status(set("arena", 2, "True")), status(set("lobby", 2, "True"))}, after: 2 * time.Second,
+			want: "cloneset.apps.kruise.io/arena jsonpath={.status.observedGeneration}=2: met\ncloneset.apps.kruise.io/lobby",
+		},
+		"sets are forbidden": {
+			args: []string{"cloneset/arena", "--for", "condition=Ready"}, code: exit.Access,
+			refuse: func(o any) bool { _, is := o.(*unstructured.UnstructuredList); return is }, want: "list clonesets.apps.kruise.io in namespace shop",
+		},
+		"a requirement of pods for a set": {
+			args: []string{"cloneset/arena", "--for", "label=a"}, code: exit.Usage, want: `--for: "label=a" is invalid: must be one of condition=TYPE[=STATUS]`,
+		},
+		"a set and a pod":         {args: []string{"pod/db-0", "cloneset/arena", "--for", "condition=Ready"}, code: exit.Usage, want: `"pod/db-0" is invalid`},
+		"any set":                 {args: []string{"cloneset/arena", "--any", "--for", "condition=Ready"}, code: exit.Usage, want: "--any and --all-namespaces"},
+		"no expression for a set": {args: []string{"cloneset/arena"}, code: exit.Usage, want: "--for: required"},
+		"another group": {
+			args: []string{"deployment/web", "--for", "condition=Available=True", "--timeout", "1m"},
+			want: "kubectl wait --for=condition=Available=True --timeout=1m0s -- deployment/web",
+		},
+		"two expressions for another group": {
+			args: []string{"deployment/web", "--for", "create", "--for", "delete"}, code: exit.Usage, want: `--for: "delete" is invalid: must be one`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,14 +36,14 @@ type watched struct {
 }
 
 func (o *options) newWatched() *watched {
-	signal := live.NewSignal()
+	changes := live.NewSignal()
 	named := func(pod *corev1.Pod) bool { return len(o.Pods) == 0 || slices.Contains(o.Pods, pod.Name) }
 	return &watched{
-		Signal: signal, pods: live.NewCollection(signal, named, trim, signal.Touch),
-		events: live.NewCollection(signal, live.All, func(e *corev1.Event) *corev1.Event {
+		Signal: changes, pods: live.NewCollection(changes, named, trim, changes.Touch),
+		events: live.NewCollection(changes, live.All, func(e *corev1.Event) *corev1.Event {
 			e.ManagedFields = nil
 			return e
-		}, signal.Touch),
+		}, changes.Touch),
 	}
 }
 
@@ -61,11 +64,27 @@ func (o *options) resources(w *watched, namespace string) []live.Resource {
 	return all
 }
 
+// wait waits until all expressions are met, and prints the verdicts of evaluate.
+func (o *options) wait(
+	ctx context.Context, connection cluster.Connection, changes *live.Signal, resources []live.Resource, evaluate func() ([]until.Verdict, error),
+) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	verdicts, err := o.watch(ctx, connection, changes, resources, evaluate)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return exit.Failure(errors.New("interrupted"))
+	case err != nil:
+		return err
+	}
+	return o.report(verdicts)
+}
+
 // watch evaluates the expressions whenever an object of the resources changes, until all are met, evaluate returns an error, or the
 // timeout has passed, and returns the last verdicts. Errors of the first requests end it; later ones are outages, in which requests
 // are repeated.
 func (o *options) watch(
-	ctx context.Context, connection cluster.Connection, signal *live.Signal, resources []live.Resource, evaluate func() ([]until.Verdict, error),
+	ctx context.Context, connection cluster.Connection, changes *live.Signal, resources []live.Resource, evaluate func() ([]until.Verdict, error),
 ) (verdicts []until.Verdict, err error) {
 	if o.Timeout > 0 {
 		if connection, _, err = connection.Unlimited(); err != nil {
@@ -76,7 +95,7 @@ func (o *options) watch(
 		defer cancel()
 	}
 	lacks := func(m permission.Missing) error { return exit.NoAccess(fmt.Errorf("%s; %s", m, m.Fix())) }
-	err = signal.Await(ctx, connection.Client, resources, lacks, func() (bool, error) {
+	err = changes.Await(ctx, connection.Client, resources, lacks, func() (bool, error) {
 		verdicts, err = evaluate()
 		return met(verdicts) || o.Timeout == 0, err
 	})
@@ -137,7 +156,7 @@ func (o *options) report(verdicts []until.Verdict) error {
 		state := "met"
 		if !verdict.Met {
 			unmet++
-			state = "not met: " + text.Truncate(verdict.Last, maxLast)
+			state = "not met: " + text.Truncate(text.Line(verdict.Last), maxLast)
 		}
 		if _, err := fmt.Fprintf(o.Out, "%s: %s\n", verdict.Expression, state); err != nil {
 			return exit.Failure(fmt.Errorf("print the result: %w", err))
@@ -147,7 +166,7 @@ func (o *options) report(verdicts []until.Verdict) error {
 		return nil
 	}
 	hint := ""
-	if !o.Any {
+	if !o.Any && len(o.expressions) > 0 {
 		hint = "; use --any if one pod is enough"
 	}
 	return exit.Failure(fmt.Errorf("%d of %d expressions not met after %s%s", unmet, len(verdicts), o.Timeout, hint))
