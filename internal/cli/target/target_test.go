@@ -45,7 +45,7 @@ func TestTargets(t *testing.T) {
 		"a file that is missing":   {args: []string{"-f", "missing.yaml"}, code: exit.Usage, want: "missing.yaml"},
 		"a file and a name":        {args: []string{"cloneset/a", "-f", "missing.yaml"}, code: exit.Usage, want: "--filename: must not be used with"},
 		"all":                      {args: []string{"cloneset", "--all"}, code: exit.Failed, want: "no clonesets in namespace games"},
-		"all and a name":           {args: []string{"cloneset", "a", "--all"}, code: exit.Usage, want: `--all: must not be used with the name of an object: "a"`},
+		"all and a name":           {args: []string{"cloneset", "a", "--all"}, code: exit.Usage, want: `--all: must not be used with the name`},
 		"all and labels":           {args: []string{"cloneset", "--all", "-l", "a=b"}, code: exit.Usage, want: "--all: must not be used with --selector"},
 		"another kind":             {args: []string{"deployment/a", "-l", "x=y"}, code: exit.Usage, want: "--selector"},
 		"Kubernetes' own kind":     {args: []string{"statefulsets.apps/a"}, kubectl: "rollout restart -- statefulsets.apps/a"},

@@ -75,7 +75,9 @@ status:
 		"it is held":              {text: "delete", old: "metadata: {", new: waits, want: "it exists, and waits for its finalizers: a.io/b"},
 		"it is deleted":           {text: "delete", new: "none"},
 		"a condition of nothing":  {text: "condition=Ready", new: "none", want: "it does not exist"},
-		"an old condition":        {text: "condition=FailedScale", old: "{generation: 2", new: "{generation: 3", want: "generation 3 is not processed yet (observed 2)"},
+		"an old condition": {
+			text: "condition=FailedScale", old: "{generation: 2", new: "{generation: 3", want: "generation 3 is not processed yet (observed 2)",
+		},
 		"an old field": {
 			text: "jsonpath={.status.updatedReplicas}=2", old: "{generation: 2", new: "{generation: 3", want: "generation 3 is not processed yet (observed 2)",
 		},

@@ -309,7 +309,7 @@ func TestWait(t *testing.T) {
 			args: []string{"cloneset/arena", "--for", "label=a"}, code: exit.Usage, want: `--for: "label=a" is invalid: must be one of condition=TYPE[=STATUS]`,
 		},
 		"a set and a pod":         {args: []string{"pod/db-0", "cloneset/arena", "--for", "condition=Ready"}, code: exit.Usage, want: `"pod/db-0" is invalid`},
-		"any set":                 {args: []string{"cloneset/arena", "--any", "--for", "condition=Ready"}, code: exit.Usage, want: "--any and --all-namespaces"},
+		"any set":                 {args: []string{"cloneset/arena", "--any", "--for", "delete"}, code: exit.Usage, want: "--any and --all-namespaces"},
 		"no expression for a set": {args: []string{"cloneset/arena"}, code: exit.Usage, want: "--for: required"},
 		"another group": {
 			args: []string{"deployment/web", "--for", "condition=Available=True", "--timeout", "1m"},

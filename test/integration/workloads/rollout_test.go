@@ -9,13 +9,20 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/cli"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/target"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -91,4 +98,92 @@ func TestRollouts(t *testing.T) {
 		w.Delete(set)
 		w.seamark(config, "rollout status "+name, exit.Failed, full+" not found in namespace "+w.Namespace)
 	}
+}
+
+// TestImagesAndWaits sets images as a user with the role edit, and waits as one with the role view: a wait is not satisfied by the
+// status of an earlier generation.
+func TestImagesAndWaits(t *testing.T) {
+	w := newWorldWithoutProgram(t, servers.Parallel(t))
+	view := w.user("view", "system:aggregate-to-view", "seamark-workloads-view")
+	edit := w.user("edit", "system:aggregate-to-view", "seamark-workloads-view", "system:aggregate-to-edit", "seamark-workloads-edit")
+	const replicas = 3
+	for name, create := range map[string]func(short string) client.Object{
+		"cloneset/arena": func(short string) client.Object { return w.cloneSet(short, replicas) },
+		"statefulset/db": func(short string) client.Object { return w.statefulSet(short, replicas, parallel) },
+	} {
+		kind, short, _ := strings.Cut(name, "/")
+		full := kind + ".apps.kruise.io/" + short
+		set := create(short)
+		w.seamark(view, "wait "+name+" --for=condition=Ready --timeout=1s", exit.Failed, full+" condition=Ready: not met: generation 1 is not processed yet\n")
+		stop := w.start()
+		w.seamark(view, "wait "+name+" --for=condition=Ready --timeout=1m", exit.OK, full+" condition=Ready: met")
+		w.settled(set, replicas, "image:1")
+		stop()
+
+		w.seamark(view, "set image "+name+" main=image:2", exit.Access, "patch", kind+"s.apps.kruise.io")
+		w.seamark(edit, "set image "+name+" side=image:2", exit.Failed, `container "side" not found: its containers are main`)
+		w.seamark(edit, "set image "+name+" main=image:2 --dry-run=server -o=jsonpath={.spec.template.spec.containers[0].image}", exit.OK, "image:2")
+		w.seamark(edit, "set image "+name+" *=image:2", exit.OK, full+" image updated\n")
+		for _, requirement := range []string{"condition=Ready", "condition=Ready:True", "jsonpath={.status.updatedReplicas}=3"} {
+			w.seamark(view, "wait "+name+" --for="+requirement+" --timeout=1s", exit.Failed,
+				requirement+": not met: generation 2 is not processed yet (observed 1)\n", "1 of 1 expressions not met after 1s")
+		}
+		stop = w.start()
+		w.seamark(view, "wait "+name+" --for=condition=Ready --for=jsonpath={.status.updatedReplicas}=3 --timeout=1m", exit.OK, "Ready: met", "=3: met")
+		w.settled(set, replicas, "image:2")
+		w.Delete(set)
+		w.seamark(view, "wait "+name+" --for=delete --timeout=1m", exit.OK, full+" delete: met")
+		w.seamark(view, "wait "+name+" --for=condition=Ready", exit.Failed, full+" not found in namespace "+w.Namespace)
+		stop()
+	}
+}
+
+// TestImageOfOtherKinds sets the images of kinds that have no pods here.
+func TestImageOfOtherKinds(t *testing.T) {
+	w := newWorldWithoutProgram(t, servers.Parallel(t))
+	config := env.Kubeconfig(t, w.Config)
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}}
+	daemonSet := &v1alpha1.DaemonSet{ObjectMeta: w.Meta("agent"), Spec: v1alpha1.DaemonSetSpec{Selector: selector, Template: template("agent", "image:1")}}
+	sidecarSet := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: v1alpha1.SidecarSetSpec{
+		Selector:       selector,
+		InitContainers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "setup", Image: "image:1"}}},
+		Containers:     []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "main", Image: "image:1"}}},
+	}}
+	w.Create(daemonSet, sidecarSet)
+	w.seamark(config, "set image daemonset agent main=image:2", exit.OK, "daemonset.apps.kruise.io/agent image updated\n")
+	w.seamark(config, "set image sidecarset/"+w.Namespace+" main=image:2 setup=image:3", exit.OK, "sidecarset.apps.kruise.io/"+w.Namespace+" image updated\n")
+	w.Get(daemonSet)
+	w.Get(sidecarSet)
+	expect.Equal(t, "image of the DaemonSet", "image:2", daemonSet.Spec.Template.Spec.Containers[0].Image)
+	expect.Equal(t, "images of the SidecarSet", "image:3 image:2", sidecarSet.Spec.InitContainers[0].Image+" "+sidecarSet.Spec.Containers[0].Image)
+	w.seamark(config, "wait sidecarset/"+w.Namespace+" --for=create", exit.OK, "create: met")
+
+	// What the command does if the containers have changed since it read them.
+	connected, err := client.NewWithWatch(w.Config, client.Options{Scheme: w.Client.Scheme()})
+	w.Must(err)
+	object := target.New(cluster.Connection{Client: connected}, kinds.ByName("daemonset"), w.Namespace, "agent")
+	err = object.Patch(w.Context(), daemonSet, types.JSONPatchType, []map[string]any{
+		{"op": "test", "path": "/spec/template/spec/containers/0/name", "value": "side"},
+		{"op": "add", "path": "/spec/template/spec/containers/0/image", "value": "image:3"},
+	})
+	if err == nil || exit.Code(err) != exit.Failed || !strings.Contains(err.Error(), "has changed since it was read") {
+		t.Errorf("a patch whose test fails: %v", err)
+	}
+}
+
+// user returns the kubeconfig of a user who has the roles in the namespace. The API server of the test does not aggregate roles.
+func (w *world) user(name string, roles ...string) string {
+	w.Helper()
+	for _, role := range roles {
+		w.Create(&rbacv1.RoleBinding{
+			ObjectMeta: w.Meta(name + "-" + strings.ReplaceAll(role, ":", "-")), Subjects: []rbacv1.Subject{env.UserSubject(name)},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		})
+	}
+	for _, verb := range map[string][]string{"view": {"watch"}, "edit": {"watch", "patch"}}[name] {
+		w.AwaitRight(w, w.Namespace, env.UserSubject(name), rbacv1.PolicyRule{
+			APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clonesets"}, Verbs: []string{verb},
+		})
+	}
+	return env.Kubeconfig(w, w.User(w, name))
 }
