@@ -11,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -138,8 +140,8 @@ func TestImagesAndWaits(t *testing.T) {
 	}
 }
 
-// TestImageOfOtherKinds sets the images of kinds that have no pods here.
-func TestImageOfOtherKinds(t *testing.T) {
+// TestOtherKinds runs the commands on objects of kinds whose controllers do not run here.
+func TestOtherKinds(t *testing.T) {
 	w := newWorldWithoutProgram(t, servers.Parallel(t))
 	config := env.Kubeconfig(t, w.Config)
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}}
@@ -156,7 +158,13 @@ func TestImageOfOtherKinds(t *testing.T) {
 	w.Get(sidecarSet)
 	expect.Equal(t, "image of the DaemonSet", "image:2", daemonSet.Spec.Template.Spec.Containers[0].Image)
 	expect.Equal(t, "images of the SidecarSet", "image:3 image:2", sidecarSet.Spec.InitContainers[0].Image+" "+sidecarSet.Spec.Containers[0].Image)
-	w.seamark(config, "wait sidecarset/"+w.Namespace+" --for=create", exit.OK, "create: met")
+	sidecarSet.Status.ObservedGeneration, sidecarSet.Status.UpdatedReadyPods = sidecarSet.Generation, 12
+	w.UpdateStatus(sidecarSet)
+	w.seamark(config, "wait sidecarset/"+w.Namespace+" --for=jsonpath={.status.updatedReadyPods}=12", exit.OK, "updatedReadyPods}=12: met")
+	w.waitForJobs(config)
+	for _, kind := range kinds.Table() {
+		w.seamark(config, "wait "+kind.Definition()+"/none --for=delete", exit.OK, "/none delete: met")
+	}
 
 	// What the command does if the containers have changed since it read them.
 	connected, err := client.NewWithWatch(w.Config, client.Options{Scheme: w.Client.Scheme()})
@@ -168,6 +176,42 @@ func TestImageOfOtherKinds(t *testing.T) {
 	})
 	if err == nil || exit.Code(err) != exit.Failed || !strings.Contains(err.Error(), "has changed since it was read") {
 		t.Errorf("a patch whose test fails: %v", err)
+	}
+}
+
+// waitForJobs pauses jobs of each kind, and waits for their conditions.
+func (w *world) waitForJobs(config string) {
+	w.Helper()
+	broadcast := &v1alpha1.BroadcastJob{ObjectMeta: w.Meta("setup"), Spec: v1alpha1.BroadcastJobSpec{Template: template("setup", "image:1")}}
+	broadcast.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pull := &v1alpha1.ImagePullJob{ObjectMeta: w.Meta("arena")}
+	pull.Spec.Image = "image:1"
+	cron := &v1alpha1.AdvancedCronJob{ObjectMeta: w.Meta("report"), Spec: v1alpha1.AdvancedCronJobSpec{
+		Schedule: "@daily", Template: v1alpha1.CronJobTemplate{JobTemplate: &runtime.RawExtension{
+			Raw: []byte(`{"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"image:1"}]}}}}`),
+		}},
+	}}
+	w.Create(broadcast, pull, cron)
+	for name, job := range map[string]struct {
+		object     client.Object
+		observed   *int64
+		conditions *[]metav1.Condition
+	}{
+		"broadcastjob/setup":     {broadcast, &broadcast.Status.ObservedGeneration, &broadcast.Status.Conditions},
+		"imagepulljob/arena":     {pull, &pull.Status.ObservedGeneration, &pull.Status.Conditions},
+		"advancedcronjob/report": {cron, &cron.Status.ObservedGeneration, &cron.Status.Conditions},
+	} {
+		if job.object != pull {
+			w.seamark(config, "rollout pause "+name, exit.OK, " paused")
+			w.seamark(config, "rollout resume "+name, exit.OK, " resumed")
+			w.Get(job.object)
+		}
+		w.seamark(config, "wait "+name+" --for=condition=Complete --timeout=0", exit.Failed, "is not processed yet")
+		*job.observed = job.object.GetGeneration()
+		meta.SetStatusCondition(job.conditions, metav1.Condition{Type: "Complete", Status: metav1.ConditionFalse, Reason: "Waiting", Message: "for a node"})
+		w.UpdateStatus(job.object)
+		w.seamark(config, "wait "+name+" --for=condition=Complete --timeout=0", exit.Failed, "not met: False: Waiting: for a node")
+		w.seamark(config, "wait "+name+" --for=condition=Complete=False", exit.OK, name[strings.Index(name, "/"):]+" condition=Complete=False: met")
 	}
 }
 
