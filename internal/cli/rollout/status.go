@@ -155,7 +155,7 @@ func (s *status) report(t *object, lines *lines, pods []*corev1.Pod) (done bool,
 	if t.content.GetDeletionTimestamp() != nil {
 		return false, lines.print(fmt.Sprintf("Waiting for %s to be deleted...", t.short()))
 	}
-	state := rollout.Decide(&set.Progress)
+	state := set.State()
 	if s.revision > 0 && state.Phase != rollout.NotObserved && revision.Hash(set.Progress.Revision) != revision.Hash(t.pinned) {
 		return true, exit.Failure(fmt.Errorf("%s: the pods are not updated to revision %d, but to %s", t, s.revision, set.Progress.Revision))
 	}
@@ -181,7 +181,7 @@ func (s *status) report(t *object, lines *lines, pods []*corev1.Pod) (done bool,
 // interrupted returns the error of a command that ends before the rollout is complete: because of the context, or of err.
 func (s *status) interrupted(ctx context.Context, t *object, pods []*corev1.Pod, err error) error {
 	set, _ := setview.Of(t.content)
-	cause := text.Line(rollout.Decide(&set.Progress).Message) + first(s.waits(&set, pods))
+	cause := text.Line(set.State().Message) + first(s.waits(&set, pods))
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return exit.Failure(fmt.Errorf("%s: timed out after %s: %s", t, s.timeout, cause))

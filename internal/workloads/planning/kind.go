@@ -108,6 +108,10 @@ type Input struct {
 // Output is a step.
 type Output[T any] struct {
 	Actions
+	// Outdated is the number of pods that the strategy updates and that are not updated, before the step. It is 0 for kinds whose
+	// partition is only a number of pods, of which the counts of the status are enough. The ordered update of a StatefulSet also
+	// decides which pods are updated: those below the partition may have the update revision while others do not.
+	Outdated int32
 	// Status is the whole status after the writes have succeeded. It equals the set's status if nothing
 	// changed. See Descriptor.Failed.
 	Status T

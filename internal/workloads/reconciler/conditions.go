@@ -14,8 +14,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/rollout"
 )
 
-// show sets the conditions that clients read by the conventions of kstatus. They follow from the specification and from the rest of
-// the status, so that they differ only if the status is written anyway. Reconciling and Stalled are absent if they are not True.
+// show sets the conditions that clients read by the conventions of kstatus. They follow from the specification, from the rest of the
+// status and from which pods are updated, so that they differ only if the status is written anyway. Reconciling and Stalled are absent if they are not True.
 func (r *Reconciler[S, T]) show(status *T, state rollout.State, now time.Time) {
 	conditions := r.descriptor.Conditions(status)
 	put := func(kind string, is corev1.ConditionStatus) {

@@ -154,6 +154,7 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 	outcome := r.execute(ctx, set, &plan.Actions)
 	r.descriptor.Failed(&plan.Status, outcome.Failures, in.Now)
 	progress := r.descriptor.Progress(set, &plan.Status)
+	progress.Outdated = plan.Outdated
 	state := rollout.Decide(&progress)
 	r.show(&plan.Status, state, in.Now)
 	return r.finish(ctx, set, &plan.Actions, &outcome, Status{

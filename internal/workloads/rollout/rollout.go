@@ -39,6 +39,17 @@ type State struct {
 	Message string
 }
 
+// Stored returns where the rollout is by the condition Ready of the set, which is False.
+func Stored(reason, message string) State {
+	switch reason {
+	case pausedReason:
+		return State{Paused, reason, message}
+	case exceededReason:
+		return State{Stalled, reason, message}
+	}
+	return State{Progressing, reason, message}
+}
+
 // Decide returns where the rollout is.
 func Decide(p *planning.Progress) State {
 	if p.Observed < p.Generation {
@@ -49,9 +60,9 @@ func Decide(p *planning.Progress) State {
 	case reason == "":
 		return State{Complete, "Complete", complete(p)}
 	case p.Exceeded != "":
-		return State{Stalled, "ProgressDeadlineExceeded", p.Exceeded}
+		return State{Stalled, exceededReason, p.Exceeded}
 	case reason == notUpdated && p.Paused:
-		return State{Paused, "Paused", "the update is paused: " + message}
+		return State{Paused, pausedReason, "the update is paused: " + message}
 	case p.Failing != "":
 		return State{Progressing, "WritesRefused", message + ": " + p.Failing}
 	}
@@ -66,8 +77,13 @@ func notObserved(p *planning.Progress) string {
 	return fmt.Sprintf("generation %d is not processed yet (observed %d)", p.Generation, p.Observed)
 }
 
-// notUpdated is the reason while pods must be updated.
-const notUpdated = "Updating"
+// notUpdated is the reason while pods must be updated, pausedReason while the update of them is paused, and exceededReason when
+// progressDeadlineSeconds have passed.
+const (
+	notUpdated     = "Updating"
+	pausedReason   = "Paused"
+	exceededReason = "ProgressDeadlineExceeded"
+)
 
 // missing returns what is missing before the rollout is complete, first what the next step needs. The reason is empty if
 // nothing is.
@@ -77,9 +93,8 @@ func missing(p *planning.Progress) (reason, message string) {
 		return "Creating", fmt.Sprintf("%d of %d pods exist", p.Replicas, p.Desired)
 	case p.Updated < p.Target:
 		return notUpdated, fmt.Sprintf("%d of %d pods are updated", p.Updated, p.Target)
-	case p.Failing != "" && p.Updated < p.Desired:
-		// The counts do not say which pods are updated: those that a partition keeps may be.
-		return notUpdated, fmt.Sprintf("%d of %d pods are updated", p.Updated, p.Desired)
+	case p.Outdated > 0:
+		return notUpdated, text.Count(p.Outdated, "pod") + " to be updated"
 	case p.Replicas > p.Desired:
 		return "Deleting", text.Count(p.Replicas-p.Desired, "pod") + " to be deleted"
 	case p.UpdatedAvailable < p.Target:

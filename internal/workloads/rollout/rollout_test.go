@@ -84,11 +84,21 @@ func TestDecide(t *testing.T) {
 			func(p *planning.Progress) { p.Replicas, p.Failing = 2, "pod a: exceeded quota" },
 			rollout.State{Phase: rollout.Progressing, Reason: "WritesRefused", Message: "2 of 3 pods exist: pod a: exceeded quota"},
 		},
-		"a partition is reached, and an update is refused": {
+		"other pods than those of the partition are old": {
+			func(p *planning.Progress) { p.Target, p.Updated, p.UpdatedAvailable, p.Outdated = 1, 2, 2, 1 },
+			rollout.State{Phase: rollout.Progressing, Reason: "Updating", Message: "1 pod to be updated"},
+		},
+		"other pods than those of the partition are old, and the update is paused": {
 			func(p *planning.Progress) {
-				p.Target, p.Updated, p.UpdatedAvailable, p.Failing = 2, 2, 2, "not in place"
+				p.Target, p.Updated, p.UpdatedAvailable, p.Outdated, p.Paused = 1, 2, 2, 1, true
 			},
-			rollout.State{Phase: rollout.Progressing, Reason: "WritesRefused", Message: "2 of 3 pods are updated: not in place"},
+			rollout.State{Phase: rollout.Paused, Reason: "Paused", Message: "the update is paused: 1 pod to be updated"},
+		},
+		"other pods than those of the partition are old, and an update is refused": {
+			func(p *planning.Progress) {
+				p.Target, p.Updated, p.UpdatedAvailable, p.Outdated, p.Failing = 1, 2, 2, 1, "not in place"
+			},
+			rollout.State{Phase: rollout.Progressing, Reason: "WritesRefused", Message: "1 pod to be updated: not in place"},
 		},
 		"no pods": {
 			func(p *planning.Progress) { *p = planning.Progress{Generation: 1, Observed: 1} },

@@ -34,6 +34,19 @@ type View struct {
 	InPlace, InPlaceOnly bool
 	// ConditionSeverity returns the severity of a condition of it.
 	ConditionSeverity func(c *metav1.Condition) planning.Severity
+
+	// notReady is what the condition Ready says if it is False. It is nil for kinds whose counts are enough.
+	notReady *rollout.State
+}
+
+// State returns where its rollout is. The counts of a StatefulSet do not say which pods are updated. The controller knows it, and
+// writes the condition Ready together with them.
+func (v *View) State() rollout.State {
+	state := rollout.Decide(&v.Progress)
+	if state.Phase == rollout.Complete && v.notReady != nil {
+		return *v.notReady
+	}
+	return state
 }
 
 // Of returns the view of a set. It returns false for an object of another kind.
@@ -55,7 +68,7 @@ func Of(object any) (View, bool) {
 			Progress: statefulset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
 			Rules:   rollout.Rules{MinReady: seconds(ptr.Deref(update.MinReadySeconds, 0)), Hooks: set.Spec.Lifecycle},
 			InPlace: only || update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType, InPlaceOnly: only,
-			ConditionSeverity: statefulset.ConditionSeverity,
+			ConditionSeverity: statefulset.ConditionSeverity, notReady: notReady(set),
 		}, true
 	case *v1alpha1.DaemonSet:
 		update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdateDaemonSet{})
@@ -66,6 +79,16 @@ func Of(object any) (View, bool) {
 		}, true
 	}
 	return View{}, false
+}
+
+// notReady returns what the condition Ready of the set says, nil if it is not False.
+func notReady(set *v1beta1.StatefulSet) *rollout.State {
+	for _, c := range set.Status.Conditions {
+		if c.Type == v1alpha1.ConditionReady && c.Status == corev1.ConditionFalse {
+			return new(rollout.Stored(c.Reason, c.Message))
+		}
+	}
+	return nil
 }
 
 // seconds returns a number of seconds. The schemas of the kinds limit it to 2147483647.

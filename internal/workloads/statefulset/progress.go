@@ -5,6 +5,7 @@ package statefulset
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,9 @@ func (p *planner) progress(s *appsv1beta1.StatefulSetStatus, conditions *plannin
 	is := func(status corev1.ConditionStatus, reason, message string) planning.SetCondition {
 		return planning.SetCondition{Type: step.Progressing, Status: status, Reason: reason, Message: message}
 	}
-	if reason, message := resting(Progress(p.set, s)); reason != "" {
+	n := Progress(p.set, s)
+	n.Outdated = p.outdated()
+	if reason, message := resting(n); reason != "" {
 		conditions.Put(is(corev1.ConditionTrue, reason, message), p.Now)
 		return
 	}
@@ -37,6 +40,11 @@ func (p *planner) progress(s *appsv1beta1.StatefulSetStatus, conditions *plannin
 		Exceeded: is(corev1.ConditionFalse, step.DeadlineExceeded,
 			fmt.Sprintf("StatefulSet revision %s has timed out progressing", s.UpdateRevision)),
 	})
+}
+
+// outdated returns the number of pods that the strategy updates and that are not updated.
+func (p *planner) outdated() int32 {
+	return planning.Number(len(slices.DeleteFunc(slices.Clone(p.targets), p.updated)))
 }
 
 // resting returns why nothing has to happen in the set, and the message for it. The reason is empty if pods still must be created,

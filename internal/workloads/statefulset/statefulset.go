@@ -77,6 +77,7 @@ func Plan(set *appsv1beta1.StatefulSet, in planning.Input) (Output, error) {
 		p.findBlocker()
 		p.plan()
 	}
+	out.Outdated = p.outdated()
 	out.Status = p.status()
 	return out, p.Err()
 }

@@ -140,6 +140,29 @@ func TestImagesAndWaits(t *testing.T) {
 	}
 }
 
+// TestCanaryIsTakenBack sets the template of a StatefulSet back to that of the pods below its partition, while the update is paused:
+// as many pods as the partition permits have the revision, but not those that it permits to update.
+func TestCanaryIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	config := env.Kubeconfig(t, w.Config)
+	const replicas = 3
+	set := w.statefulSet("db", replicas, parallel, func(set *v1beta1.StatefulSet) {
+		set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{Partition: new(int32(replicas - 1))}
+	})
+	w.seamark(config, "rollout status statefulset/db --timeout=1m", exit.OK, "successfully rolled out")
+	w.seamark(config, "set image statefulset/db main=image:2", exit.OK, "image updated")
+	w.seamark(config, "rollout status statefulset/db --timeout=1m", exit.OK, "1 of 3 pods are updated and available; kept at an earlier revision: 2")
+	w.Patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:1"}]}},"updateStrategy":{"rollingUpdate":{"paused":true}}}}`)
+	const paused = "the update is paused: 1 pod to be updated"
+	w.seamark(config, "rollout status statefulset/db --timeout=2s", exit.Failed, "timed out after 2s: "+paused)
+	w.seamark(config, "wait statefulset/db --for=condition=Ready --timeout=1s", exit.Failed, "not met: False: Paused: "+paused)
+	w.seamark(config, "rollout resume statefulset/db", exit.OK, "resumed")
+	w.seamark(config, "wait statefulset/db --for=condition=Ready --timeout=1m", exit.OK, "met")
+	for name, pod := range w.stored("db") {
+		expect.Equal(t, "image of "+name, "image:1", pod.Spec.Containers[0].Image)
+	}
+}
+
 // TestOtherKinds runs the commands on objects of kinds whose controllers do not run here.
 func TestOtherKinds(t *testing.T) {
 	w := newWorldWithoutProgram(t, servers.Parallel(t))

@@ -136,7 +136,7 @@ func (w *workload) rollout() {
 	if w.set == nil || w.given.Object.GetDeletionTimestamp() != nil {
 		return
 	}
-	state := rollout.Decide(&w.set.Progress)
+	state := w.set.State()
 	step := Step{Title: "Rollout", Verdict: Waiting, Text: state.Message, Next: w.seamark("rollout status")}
 	switch state.Phase {
 	case rollout.NotObserved: // The step about the generation says it.
