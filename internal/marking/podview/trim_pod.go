@@ -45,7 +45,7 @@ func NewPodTrimmer(options Options) *PodTrimmer {
 	}
 }
 
-// WithControllers makes trimmed pods keep the kind and the name of their controller, which only the
+// WithControllers makes trimmed pods keep the group, the kind and the name of their controller, which only the
 // web page shows. It returns the trimmer.
 func (t *PodTrimmer) WithControllers() *PodTrimmer {
 	t.controllers = newPool[[]metav1.OwnerReference]()
@@ -112,8 +112,10 @@ func (t *PodTrimmer) trimOwners(pod *corev1.Pod) []metav1.OwnerReference {
 	if t.controllers == nil || controller == nil {
 		return nil
 	}
-	key := appendString(appendString(nil, controller.Kind), controller.Name)
-	return t.controllers.share(key, []metav1.OwnerReference{{Kind: controller.Kind, Name: controller.Name, Controller: controller.Controller}})
+	key := appendString(appendString(appendString(nil, controller.APIVersion), controller.Kind), controller.Name)
+	return t.controllers.share(key, []metav1.OwnerReference{{
+		APIVersion: controller.APIVersion, Kind: controller.Kind, Name: controller.Name, Controller: controller.Controller,
+	}})
 }
 
 // trimAnnotations keeps the annotations that are marks, those that identify a static pod, and the
