@@ -14,6 +14,7 @@ import (
 const (
 	eventPods    = "pods"
 	eventMarkers = "markers"
+	eventSets    = "sets"
 	eventReady   = "ready"
 	eventEnd     = "end"
 )
@@ -34,6 +35,8 @@ type batch struct {
 	removed []string
 	// markers is the event with the markers, or nil if they have not changed.
 	markers []byte
+	// sets is the event with the sets, or nil if they have not changed.
+	sets []byte
 }
 
 // events yields the events one at a time, because all of them are large.
@@ -49,6 +52,9 @@ func (b batch) events(yield func([]byte) bool) {
 		pods, removed, reset = pods[podCount:], removed[removedCount:], false
 	}
 	if b.markers != nil && !yield(b.markers) {
+		return
+	}
+	if b.sets != nil && !yield(b.sets) {
 		return
 	}
 	if b.whole {

@@ -43,15 +43,17 @@ type group struct {
 	markers  []model.Marker
 	// sentMarkers is the last event with the markers.
 	sentMarkers []byte
-	// log has the keys of the last pods that have changed, and noPod for the markers. first is the
+	// sentSets is the last event with the sets. It is nil if the source has none.
+	sentSets []byte
+	// log has the keys of the last pods that have changed, and theMarkers and theSets. first is the
 	// number of changes before them.
 	log   []string
 	first int
 }
 
 const (
-	// noPod is in the log in place of the key of a pod if the markers have changed.
-	noPod = ""
+	// theMarkers and theSets are in the log in place of the key of a pod, which has a slash, if they have changed.
+	theMarkers, theSets = "markers", "sets"
 	// minLog is the number of changes that are kept at least. More are kept if there are more pods:
 	// a stream that has missed as many gets the whole state, which is smaller.
 	minLog = 1000
@@ -110,6 +112,12 @@ func (g *group) apply(change Change) error {
 		return err
 	}
 	g.updateMarkers(change.Markers, len(g.log) > before)
+	if change.Sets != nil {
+		if e := event(eventSets, change.Sets); !bytes.Equal(e, g.sentSets) {
+			g.sentSets = e
+			g.log = append(g.log, theSets)
+		}
+	}
 	if g.complete && len(g.log) == before {
 		return nil
 	}
@@ -169,7 +177,7 @@ func (g *group) updateMarkers(markers []model.Marker, podsDiffer bool) {
 	})
 	if e := event(eventMarkers, model.Markers{Markers: append([]model.Marker{}, g.markers...)}); !bytes.Equal(e, g.sentMarkers) {
 		g.sentMarkers = e
-		g.log = append(g.log, noPod)
+		g.log = append(g.log, theMarkers)
 	}
 }
 
@@ -184,18 +192,21 @@ func (g *group) read(sent int) (b batch, all int, changed <-chan struct{}, err e
 	}
 	var keys []string
 	if b.whole = sent < g.first; b.whole {
-		keys = append(slices.Collect(maps.Keys(g.pods)), noPod)
+		keys = append(slices.Collect(maps.Keys(g.pods)), theMarkers, theSets)
 	} else {
 		keys = slices.Clone(g.log[sent-g.first:])
 	}
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		if e := g.pods[key]; e != nil {
+		switch e := g.pods[key]; {
+		case e != nil:
 			b.pods = append(b.pods, e.data)
-		} else if key != noPod {
-			b.removed = append(b.removed, key)
-		} else {
+		case key == theMarkers:
 			b.markers = g.sentMarkers
+		case key == theSets:
+			b.sets = g.sentSets
+		default:
+			b.removed = append(b.removed, key)
 		}
 	}
 	return b, g.first + len(g.log), g.changed, g.err

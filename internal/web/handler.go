@@ -36,8 +36,8 @@ type Handler struct {
 	mux     *http.ServeMux
 	// requests has a value for each request that is being answered, except streams.
 	requests chan struct{}
-	// timelines is locked while a timeline is read.
-	timelines sync.Mutex
+	// events is locked while a timeline or a set is read.
+	events sync.Mutex
 }
 
 // New returns the handler. The caller closes it.
@@ -52,6 +52,8 @@ func New(options Options) *Handler {
 	h.mux.HandleFunc("/api/v1/session", h.limited(h.session))
 	h.mux.HandleFunc("/api/v1/problems", h.limited(h.problems))
 	h.mux.HandleFunc("/api/v1/timeline", h.limited(h.timeline))
+	h.mux.HandleFunc("/api/v1/set", h.limited(h.set))
+	h.mux.HandleFunc("/api/v1/namespaces", h.limited(h.namespaces))
 	h.mux.HandleFunc("/api/v1/stream", h.answer(h.stream))
 	return h
 }
@@ -178,29 +180,76 @@ func (h *Handler) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	pod := query.Get("pod")
-	if problems := validation.IsDNS1123Subdomain(pod); len(problems) > 0 {
-		return &Refusal{http.StatusBadRequest, fmt.Sprintf("pod: %q is invalid: %s", pod, problems[0])}
-	}
-	namespace, err := namespaceOf(r)
+	pod, err := objectOf(r, "pod")
 	if err != nil {
 		return err
 	}
-	if namespace == "" {
-		return &Refusal{http.StatusBadRequest, "namespace: the namespace of the pod is required"}
+	unlock, err := h.lockEvents()
+	if err != nil {
+		return err
 	}
-	// It lists events, which costs the API server the most of all requests.
-	if !h.timelines.TryLock() {
-		return &Refusal{http.StatusTooManyRequests, "another timeline is being read: try again later"}
-	}
-	defer h.timelines.Unlock()
-	timeline, err := h.options.Source.Timeline(r.Context(), TimelineQuery{
-		Pod: model.Key{Namespace: namespace, Name: pod}, Since: since,
-	})
+	defer unlock()
+	timeline, err := h.options.Source.Timeline(r.Context(), TimelineQuery{Pod: pod, Since: since})
 	if err != nil {
 		return fmt.Errorf("read the timeline: %w", err)
 	}
 	return writeJSON(w, timeline)
+}
+
+// objectOf returns the namespace of the query and the name in the parameter. Both are required.
+func objectOf(r *http.Request, parameter string) (model.Key, error) {
+	name := r.URL.Query().Get(parameter)
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return model.Key{}, &Refusal{http.StatusBadRequest, fmt.Sprintf("%s: %q is invalid: %s", parameter, name, problems[0])}
+	}
+	namespace, err := namespaceOf(r)
+	if err == nil && namespace == "" {
+		err = &Refusal{http.StatusBadRequest, fmt.Sprintf("namespace: the namespace of the %s is required", parameter)}
+	}
+	return model.Key{Namespace: namespace, Name: name}, err
+}
+
+// lockEvents permits one request at a time that lists events, which costs the API server the most of all requests.
+func (h *Handler) lockEvents() (unlock func(), err error) {
+	if !h.events.TryLock() {
+		return nil, &Refusal{http.StatusTooManyRequests, "another timeline or set is being read: try again later"}
+	}
+	return h.events.Unlock, nil
+}
+
+// set sends what is known about a set.
+func (h *Handler) set(w http.ResponseWriter, r *http.Request) error {
+	key, err := objectOf(r, "set")
+	if err != nil {
+		return err
+	}
+	id := model.SetID{Namespace: key.Namespace, Kind: r.URL.Query().Get("kind"), Name: key.Name}
+	read := h.options.Access().Set
+	if read == nil {
+		return NoSet(id)
+	}
+	unlock, err := h.lockEvents()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	details, err := read(r.Context(), id)
+	if err != nil {
+		return fmt.Errorf("read the set: %w", err)
+	}
+	return writeJSON(w, details)
+}
+
+// namespaces sends the namespaces that the user may see, as far as they are known.
+func (h *Handler) namespaces(w http.ResponseWriter, r *http.Request) error {
+	found := model.Namespaces{Whole: true, Names: []string{}}
+	if list := h.options.Access().Namespaces; list != nil {
+		var err error
+		if found, err = list(r.Context()); err != nil {
+			return fmt.Errorf("list the namespaces: %w", err)
+		}
+	}
+	return writeJSON(w, found)
 }
 
 // sinceOf returns the length of a timeline.

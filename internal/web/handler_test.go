@@ -38,6 +38,9 @@ func TestErrors(t *testing.T) {
 		"pod":               {"GET", "/api/v1/timeline?namespace=ns&pod=a/b&since=1h", 400, `pod: "a/b" is invalid`},
 		"timeline, no ns":   {"GET", "/api/v1/timeline?pod=a&since=1h", 400, "namespace: the namespace of the pod is required"},
 		"pod without probe": {"GET", "/api/v1/timeline?namespace=ns&pod=a&since=1h", 404, "pod ns/a has no probes"},
+		"set":               {"GET", "/api/v1/set?namespace=ns&set=A", 400, `set: "A" is invalid`},
+		"set, no ns":        {"GET", "/api/v1/set?set=a", 400, "namespace: the namespace of the set is required"},
+		"unknown set":       {"GET", "/api/v1/set?namespace=ns&kind=CloneSet&set=gone", 404, `"CloneSet ns/gone" does not exist`},
 		"source refuses":    {"GET", "/api/v1/stream?namespace=ns", 403, "no permission to list pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,17 +114,30 @@ func TestTimeline(t *testing.T) {
 	if q.Pod.String() != "ns/web-0" || q.Since != 15*time.Minute {
 		t.Errorf("query %+v", q)
 	}
-	// One timeline is read at a time.
+	// One timeline or set is read at a time.
 	const path = "/api/v1/timeline?namespace=ns&pod=web-0&since=15m"
 	f.source.reading = func() {
 		f.source.reading = nil
-		if a := f.get(t, http.MethodGet, path); a.status != http.StatusTooManyRequests {
-			t.Errorf("second timeline: status %d, body %s", a.status, a.body)
+		for _, second := range []string{path, "/api/v1/set?namespace=ns&kind=CloneSet&set=web"} {
+			if a := f.get(t, http.MethodGet, second); a.status != http.StatusTooManyRequests {
+				t.Errorf("%s: status %d, body %s", second, a.status, a.body)
+			}
 		}
 	}
 	for range 2 {
 		if a := f.get(t, http.MethodGet, path); a.status != http.StatusOK {
 			t.Errorf("status %d, body %s", a.status, a.body)
 		}
+	}
+}
+
+func TestSetAndNamespaces(t *testing.T) {
+	f := start(t, web.Limits{})
+	for path, want := range map[string]string{
+		"/api/v1/set?namespace=ns&kind=CloneSet&set=web": `{"waits":[{"name":"web-0","why":"is not ready"}],"waitCount":1,"events":[]}`,
+		"/api/v1/namespaces":                             `{"whole":false,"names":["ns"],"shown":["ns"]}`,
+	} {
+		a := f.get(t, http.MethodGet, path)
+		expect.Equal(t, path, want, a.body)
 	}
 }

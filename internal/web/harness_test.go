@@ -74,12 +74,28 @@ type fixture struct {
 	server  *httptest.Server
 }
 
+// access is what the user may read: a namespace with a set.
+func access() web.Access {
+	return web.Access{
+		User: "jane", Full: true,
+		Set: func(_ context.Context, set model.SetID) (model.SetDetails, error) {
+			if set.String() != "CloneSet ns/web" {
+				return model.SetDetails{}, web.NoSet(set)
+			}
+			return model.SetDetails{Waits: []model.PodWait{{Name: "web-0", Why: "is not ready"}}, WaitCount: 1, Events: []model.Event{}}, nil
+		},
+		Namespaces: func(context.Context) (model.Namespaces, error) {
+			return model.Namespaces{Names: []string{"ns"}, Shown: []string{"ns"}}, nil
+		},
+	}
+}
+
 func start(t *testing.T, limits web.Limits) *fixture {
 	t.Helper()
 	limits.Interval = time.Millisecond
 	f := &fixture{source: newSource()}
 	f.handler = web.New(web.Options{
-		Source: f.source, Access: func() web.Access { return web.Access{User: "jane", Full: true} }, Limits: limits,
+		Source: f.source, Access: access, Limits: limits,
 		Session: model.Session{Source: model.SourceCluster, Version: "v1", Namespace: "first", User: "replaced"},
 	})
 	f.server = httptest.NewServer(f.handler)

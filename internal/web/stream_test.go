@@ -51,6 +51,8 @@ func summary(t *testing.T, e uistream.Event) string {
 	case "markers":
 		m := uistream.Decode[model.Markers](t, e).Markers
 		return fmt.Sprintf("markers pods=%d failed=%d", m[0].Pods, m[0].Failed)
+	case "sets":
+		return fmt.Sprintf("sets %d", len(uistream.Decode[model.Sets](t, e).Sets))
 	default:
 		return e.Name
 	}
@@ -99,8 +101,14 @@ func TestStreamsOfOneScope(t *testing.T) {
 	}
 	f.expect(t, streams, "markers pods=1 failed=0")
 
+	// Equal sets are not sent again.
+	for _, sets := range []int{1, 1, 2} {
+		f.source.changes <- web.Change{Sets: &model.Sets{Sets: make([]model.Set, sets)}}
+	}
+	f.expect(t, streams, "sets 1", "sets 2")
+
 	late := uistream.Open(t, f.server.Client(), f.server.URL, "")
-	f.expect(t, []*uistream.Stream{late}, "pods reset=true web-0000 Succeeded removed=[]", "markers pods=1 failed=0", "ready")
+	f.expect(t, []*uistream.Stream{late}, "pods reset=true web-0000 Succeeded removed=[]", "markers pods=1 failed=0", "sets 2", "ready")
 	if got := slices.Collect(maps.Keys(streams[1].Pods)); !slices.Equal(got, []string{"ns/web-0000"}) {
 		t.Errorf("pods %v, want ns/web-0000", got)
 	}

@@ -69,6 +69,8 @@ type Change struct {
 	Removed []string
 	// Markers are all markers of the scope, without counts, or nil if they have not changed.
 	Markers []model.Marker
+	// Sets are the sets of the scope, or nil if they have not changed.
+	Sets *model.Sets
 }
 
 // TimelineQuery selects a timeline.
@@ -88,6 +90,10 @@ type Access struct {
 	// Problems lists the problems of objects with the permissions of the user. It is nil if there are no
 	// such objects, as in a local run.
 	Problems func(ctx context.Context) ([]model.ObjectProblem, error)
+	// Set reads what is known about a set besides its rollout. It is nil if there are no sets.
+	Set func(ctx context.Context, set model.SetID) (model.SetDetails, error)
+	// Namespaces lists the namespaces that the user may see. It is nil if only those of the pods are known.
+	Namespaces func(ctx context.Context) (model.Namespaces, error)
 }
 
 // Refusal is an error with an HTTP status. Its message is shown to users.
@@ -104,6 +110,11 @@ func (r *Refusal) Error() string { return r.Message }
 // NotFound returns the error for a pod that has no probes or does not exist.
 func NotFound(pod model.Key) error {
 	return &Refusal{http.StatusNotFound, fmt.Sprintf("pod %s has no probes: it does not exist, or no marker selects it", pod)}
+}
+
+// NoSet returns the error for a set that does not exist.
+func NoSet(set model.SetID) error {
+	return &Refusal{http.StatusNotFound, fmt.Sprintf("%q does not exist, or is not of a kind that has a rollout", set.String())}
 }
 
 // Limits bound what the handler keeps for pages. A zero value means the default.

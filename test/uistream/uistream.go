@@ -25,7 +25,7 @@ import (
 
 // Event is an event of a stream.
 type Event struct {
-	// Name is pods, markers, ready or end.
+	// Name is pods, markers, sets, ready or end.
 	Name string
 	// Data is its JSON.
 	Data []byte
@@ -68,6 +68,8 @@ type Stream struct {
 	Pods map[string]model.Pod
 	// Markers are the last markers.
 	Markers []model.Marker
+	// Sets are the last sets.
+	Sets model.Sets
 }
 
 // Open connects to the stream of a server. The query may be empty. The stream is closed with the
@@ -120,6 +122,8 @@ func (s *Stream) apply(e Event) {
 		}
 	case "markers":
 		s.Markers = Decode[model.Markers](s.tb, e).Markers
+	case "sets":
+		s.Sets = Decode[model.Sets](s.tb, e)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
@@ -90,11 +91,13 @@ func WorkloadOf(pod *corev1.Pod) *Workload {
 	if owner == nil {
 		return nil
 	}
+	// It is valid: the API server checks it.
+	version, _ := schema.ParseGroupVersion(owner.APIVersion)
 	hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 	if name, isOfDeployment := strings.CutSuffix(owner.Name, "-"+hash); owner.Kind == "ReplicaSet" && hash != "" && isOfDeployment && name != "" {
-		return &Workload{Kind: "Deployment", Name: name}
+		return &Workload{Kind: "Deployment", Name: name, Group: version.Group}
 	}
-	return &Workload{Kind: owner.Kind, Name: owner.Name}
+	return &Workload{Kind: owner.Kind, Name: owner.Name, Group: version.Group}
 }
 
 // MarkerOf returns a marker without counts. invalid is why it has no effect, or nil.

@@ -63,6 +63,8 @@ type Pod struct {
 type Workload struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
+	// Group is its API group.
+	Group string `json:"group,omitempty"`
 }
 
 // Probe is one probe of a pod.
@@ -176,6 +178,8 @@ type Timeline struct {
 	Complete bool `json:"complete"`
 	// Note is why the timeline is not complete. It is empty if it is complete.
 	Note string `json:"note"`
+	// Events are the newest ones of the pod, of any component. It is nil in a local run, which has no others than those of Lines.
+	Events []Event `json:"events,omitempty"`
 }
 
 // Error is the body of every answer that is an error.
