@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
-const long = `Show markers, pods and their probes on a web page, which is updated live.
+const long = `Show markers, sets, pods and their probes on a web page, which is updated live.
 
 The command serves the page on a loopback address and prints its URL. The URL contains a random
 key, so other users of the computer cannot open the page. The key opens the page once; all tabs of
@@ -34,9 +35,11 @@ this browser then show it. The command prints another URL for another browser. T
 The command watches the API server with your own credentials, which the browser does not receive.
 
 The page shows what you may read in the cluster: pods and podprobemarkers are required, in one
-namespace or in all. Without permission for nodes, nodepodprobes, probeplans and probereports, states come
+namespace or in all. With --all-namespaces, it shows the namespaces that you may read, and with
+--namespace a,b these. Without permission for nodes, nodepodprobes, probeplans and probereports, states come
 from the conditions and labels of the pods, and a hint on standard error names the missing
-permission. Without permission for events, timelines show only the last change.
+permission. Without permission for events, timelines show only the last change. Sets of apps.kruise.io
+are shown if you may read them.
 
 The command runs until it is interrupted.
 
@@ -109,7 +112,14 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	handler, err := o.handler(ctx, connection)
+	var chosen []string
+	if strings.Contains(connection.Namespace, ",") {
+		if chosen, err = namespacesOf(connection.Namespace); err != nil {
+			return err
+		}
+		connection.Namespace = ""
+	}
+	handler, err := o.handler(ctx, connection, chosen)
 	if err != nil {
 		return err
 	}
@@ -118,13 +128,20 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return exit.Failure(err)
 	}
-	o.announce(ctx, server, connection.Namespace)
+	o.announce(ctx, server, connection.Namespace, chosen)
 	return exit.Failure(server.Serve(ctx, handler, handler.Close))
 }
 
 // handler returns what serves the page. It prints a hint if not everything can be read.
-func (o *Options) handler(ctx context.Context, connection cluster.Connection) (*webui.Handler, error) {
-	source, hint, err := newDirect(ctx, connection, o.Now)
+func (o *Options) handler(ctx context.Context, connection cluster.Connection, chosen []string) (*webui.Handler, error) {
+	own, _, err := o.Cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, exit.NoAccess(fmt.Errorf("read namespace of kubeconfig: %w", err))
+	}
+	if len(chosen) > 0 {
+		own = ""
+	}
+	source, hint, err := newDirect(ctx, connection, &visible{reader: connection.Client, chosen: chosen, own: own, now: o.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +156,15 @@ func (o *Options) handler(ctx context.Context, connection cluster.Connection) (*
 
 // announce prints the URL, and another one each time the page was opened. The first is the only line
 // on standard output, for scripts. It also opens the page, if the user wants this.
-func (o *Options) announce(ctx context.Context, server *loopback.Server, namespace string) {
+func (o *Options) announce(ctx context.Context, server *loopback.Server, namespace string, chosen []string) {
 	parameters := url.Values{}
-	shown := "all namespaces"
-	if namespace != "" {
+	shown := "all namespaces that you may read"
+	switch {
+	case namespace != "":
 		parameters.Set("namespace", namespace)
 		shown = "namespace " + namespace
+	case len(chosen) > 0:
+		shown = "the namespaces " + strings.Join(chosen, ", ")
 	}
 	fmt.Fprintf(o.ErrOut, "The page shows %s. Stop with Ctrl-C. Open this URL in a browser:\n", shown)
 	address := server.URL(parameters)

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,71 @@ func TestProblemsOfSidecarSets(t *testing.T) {
 	}
 }
 
+// TestUIOfSets shows a set with its rollout, its events and what its pods wait for, as far as the user may read them, and with -A
+// the namespaces that the user may read.
+func TestUIOfSets(t *testing.T) {
+	w := newWorld(t)
+	set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}, Spec: v1alpha1.CloneSetSpec{
+		Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "web:1"}}},
+		},
+	}}
+	expect.NoError(t, shared.Client.Create(t.Context(), set))
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web.1"}, Type: "Warning", Reason: "FailedCreate", Message: "quota",
+		InvolvedObject: corev1.ObjectReference{Namespace: w.namespace, Kind: "CloneSet", Name: "web", UID: set.UID}, LastTimestamp: metav1.Now(),
+	}
+	expect.NoError(t, shared.Client.Create(t.Context(), event))
+	details := "/api/v1/set?kind=CloneSet&set=web&namespace=" + w.namespace
+
+	p := w.serve(t, "-A")
+	stream := uistream.Open(t, p.Client, p.Base, "")
+	stream.Ready()
+	shown := func() string {
+		for _, s := range stream.Sets.Sets {
+			if s.Namespace == w.namespace {
+				return fmt.Sprintf("%s %s: %s", s.SetID, s.Phase, s.Message)
+			}
+		}
+		return ""
+	}
+	expect.Equal(t, "set", "CloneSet "+w.namespace+"/web NotObserved: generation 1 is not processed yet", shown())
+	set.Status = v1alpha1.CloneSetStatus{ObservedGeneration: set.Generation, Replicas: 1, ExpectedUpdatedReplicas: 2, UpdatedReplicas: 1}
+	expect.NoError(t, shared.Client.Status().Update(t.Context(), set))
+	stream.Until("the rollout progresses", func(uistream.Event) bool { return strings.HasSuffix(shown(), "Progressing: 1 of 2 pods exist") })
+	got := uipage.Read[model.SetDetails](p, details)
+	if len(got.Events) != 1 || got.Events[0].Reason != "FailedCreate" || got.Note+got.PodsNote != "" {
+		t.Errorf("details %+v", got)
+	}
+	if found := uipage.Read[model.Namespaces](p, "/api/v1/namespaces"); !found.Whole || !slices.Contains(found.Names, w.namespace) {
+		t.Errorf("namespaces of the administrator %+v", found)
+	}
+
+	// The developer may read neither sets nor other namespaces, and not list them.
+	own := "--namespace=" + w.namespace
+	p = w.serve(t, "-A", own, "--as="+developer)
+	stream = uistream.Open(t, p.Client, p.Base, "")
+	stream.Ready()
+	expect.Equal(t, "pods", 2, len(stream.Pods))
+	expect.Equal(t, "sets and note", model.Sets{Sets: []model.Set{}, Note: fmt.Sprintf("no permission to list clonesets.apps.kruise.io in namespace %[1]s; "+
+		"no permission to list statefulsets.apps.kruise.io in namespace %[1]s; no permission to list daemonsets.apps.kruise.io in namespace %[1]s", w.namespace)}, stream.Sets)
+	expect.Equal(t, "namespaces", model.Namespaces{Names: []string{w.namespace}, Shown: []string{w.namespace}}, uipage.Read[model.Namespaces](p, "/api/v1/namespaces"))
+	if status, body := p.Get(details); status != http.StatusForbidden || !strings.Contains(body, "no permission to get clonesets.apps.kruise.io") {
+		t.Errorf("set of the developer: status %d: %s", status, body)
+	}
+
+	// Two namespaces.
+	second := newWorld(t)
+	p = w.serve(t, "--namespace="+w.namespace+","+second.namespace, "--as="+developer)
+	stream = uistream.Open(t, p.Client, p.Base, "")
+	stream.Ready()
+	expect.Equal(t, "pods of two namespaces", 4, len(stream.Pods))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: second.namespace, Name: "game-1"}}
+	expect.NoError(t, shared.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	stream.Until("pod game-1 is gone", func(uistream.Event) bool { return len(stream.Pods) == 3 })
+}
+
 func TestUIWithoutPermission(t *testing.T) {
 	first, second := newWorld(t), world{namespace: shared.Namespace(t)}
 	want := "no permission to list podprobemarkers.apps.kruise.io in namespace " + first.namespace
@@ -235,7 +301,7 @@ func TestUIWithoutPermission(t *testing.T) {
 		}
 	}
 	want = "no permission to list pods in the cluster; use a namespace that you have access to (-n)"
-	if status, body := p.Get("/api/v1/stream"); status != http.StatusForbidden || !strings.Contains(body, want) {
-		t.Errorf("all namespaces: status %d: %s, want %q", status, body, want)
+	if _, stderr, code := first.run(t, "ui", "-A", "--as=nobody"); code != exit.Access || !strings.Contains(stderr, want) {
+		t.Errorf("all namespaces: exit code %d and errors %q, want %q", code, stderr, want)
 	}
 }

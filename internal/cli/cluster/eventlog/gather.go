@@ -42,6 +42,17 @@ func Events(ctx context.Context, reader client.Reader, namespace, pod string) ([
 	if pod != "" {
 		selector["involvedObject.name"], limit = pod, maxOfPod
 	}
+	return read(ctx, reader, namespace, selector, limit)
+}
+
+// OfObject lists the events of one object, of any component and also of earlier objects with the same name. If there are too
+// many, it returns the first ones and a TruncatedError.
+func OfObject(ctx context.Context, reader client.Reader, namespace, kind, name string) ([]corev1.Event, error) {
+	return read(ctx, reader, namespace, fields.Set{"involvedObject.kind": kind, "involvedObject.name": name}, maxOfPod)
+}
+
+// read lists events until there are at least as many as the limit.
+func read(ctx context.Context, reader client.Reader, namespace string, selector fields.Set, limit int) ([]corev1.Event, error) {
 	var found []corev1.Event
 	for token := ""; ; {
 		var page corev1.EventList

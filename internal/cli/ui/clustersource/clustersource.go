@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -46,38 +48,71 @@ type Informers struct {
 	// Nodes, Plans (NodePodProbes), PlanSlices (ProbePlans) and Reports are nil if these may not be
 	// read. Then states come from the marks of the pods. OpenKruise has no ProbePlans.
 	Nodes, Plans, PlanSlices, Reports Informer
+	// Sets are those of the kinds of sets that the user may read, by kind. Their objects are those of TrimSet.
+	Sets map[string]Informer
+	// SetsNote is why kinds of sets are missing. It is empty if none is.
+	SetsNote string
 }
 
 // all returns the informers that are not nil.
 func (i *Informers) all() []Informer {
-	all := []Informer{i.Pods, i.Markers, i.Nodes, i.Plans, i.PlanSlices, i.Reports}
+	all := slices.AppendSeq([]Informer{i.Pods, i.Markers, i.Nodes, i.Plans, i.PlanSlices, i.Reports}, maps.Values(i.Sets))
 	return slices.DeleteFunc(all, func(informer Informer) bool { return informer == nil })
 }
 
-// InformersOf returns the informers of a cache. Nodes, plans and reports are among them only if full
-// is true.
-func InformersOf(ctx context.Context, informers cache.Cache, full bool) (Informers, error) {
-	var found Informers
-	kinds := map[client.Object]*Informer{&corev1.Pod{}: &found.Pods, &v1alpha1.PodProbeMarker{}: &found.Markers}
-	if full {
-		kinds[gather.NewNode()], kinds[&v1alpha1.NodePodProbe{}] = &found.Nodes, &found.Plans
-		kinds[&seamarkv1alpha1.ProbePlan{}], kinds[&seamarkv1alpha1.ProbeReport{}] = &found.PlanSlices, &found.Reports
+// AddNamespaced adds the informers of a cache of namespaces: of pods, markers and the kinds of sets.
+func (i *Informers) AddNamespaced(ctx context.Context, informers cache.Cache, sets []kinds.Kind) error {
+	found := make([]Informer, len(sets))
+	wanted := map[client.Object]*Informer{&corev1.Pod{}: &i.Pods, &v1alpha1.PodProbeMarker{}: &i.Markers}
+	for at := range sets {
+		wanted[sets[at].New()] = &found[at]
 	}
-	for object, target := range kinds {
+	if err := i.add(ctx, informers, wanted); err != nil {
+		return err
+	}
+	i.Sets = map[string]Informer{}
+	for at := range sets {
+		i.Sets[sets[at].Kind] = found[at]
+	}
+	return nil
+}
+
+// AddStates adds the informers of nodes, plans and reports of a cache, and indexes them as New demands.
+func (i *Informers) AddStates(ctx context.Context, informers cache.Cache) error {
+	err := i.add(ctx, informers, map[client.Object]*Informer{
+		gather.NewNode(): &i.Nodes, &v1alpha1.NodePodProbe{}: &i.Plans, &seamarkv1alpha1.ProbePlan{}: &i.PlanSlices, &seamarkv1alpha1.ProbeReport{}: &i.Reports,
+	})
+	if err != nil {
+		return err
+	}
+	for _, slices := range []Informer{i.PlanSlices, i.Reports} {
+		if slices == nil {
+			continue
+		}
+		if err := slices.AddIndexers(gather.SliceIndexers()); err != nil {
+			return fmt.Errorf("index the caches: %w", err)
+		}
+	}
+	return nil
+}
+
+// add gets the informers of the objects.
+func (i *Informers) add(ctx context.Context, informers cache.Cache, wanted map[client.Object]*Informer) error {
+	for object, target := range wanted {
 		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
-		if meta.IsNoMatchError(err) && target == &found.PlanSlices {
+		if meta.IsNoMatchError(err) && target == &i.PlanSlices {
 			continue
 		}
 		if err != nil {
-			return found, fmt.Errorf("get the informer of %T: %w", object, err)
+			return fmt.Errorf("get the informer of %T: %w", object, err)
 		}
 		typed, ok := informer.(Informer)
 		if !ok {
-			return found, fmt.Errorf("informer %T of %T has no indexer", informer, object)
+			return fmt.Errorf("informer %T of %T has no indexer", informer, object)
 		}
 		*target = typed
 	}
-	return found, nil
+	return nil
 }
 
 // Source has the pods in the caches.
@@ -171,5 +206,7 @@ func Timeline(in probestatus.Input, query web.TimelineQuery, list func() ([]core
 		return model.Timeline{}, web.NotFound(query.Pod)
 	}
 	events, incomplete := list()
-	return model.TimelineOf(in.Pods[0], rows, history.ParseEvents(events), incomplete, query.Since, in.Now), nil
+	timeline := model.TimelineOf(in.Pods[0], rows, history.ParseEvents(events), incomplete, query.Since, in.Now)
+	timeline.Events = model.EventsOf(events, in.Pods[0].UID)
+	return timeline, nil
 }

@@ -6,6 +6,7 @@ package clustersource_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/internal/workloads/setview"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -91,9 +93,9 @@ func (i *informer) remove(t *testing.T, object client.Object) {
 
 // world is a cluster with two nodes. Each namespace has a marker and one pod on each node.
 type world struct {
-	pods, markers, nodes, plans, reports *informer
-	source                               *clustersource.Source
-	now                                  func() time.Time
+	pods, markers, nodes, plans, reports, sets *informer
+	source                                     *clustersource.Source
+	now                                        func() time.Time
 }
 
 func report(node string, pod *corev1.Pod, state v1alpha1.ProbeState) *seamarkv1alpha1.ProbeReport {
@@ -110,15 +112,45 @@ func marker(namespace string) *builders.MarkerBuilder {
 	return builders.Marker(namespace, "m").Selector("app", "game").Probe(builders.Probe("p").Condition("game.io/p"))
 }
 
+func cloneSet(namespace string) *v1alpha1.CloneSet {
+	return &v1alpha1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "web", Generation: 2, Annotations: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Spec: v1alpha1.CloneSetSpec{Replicas: new(int32(3)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "n"}}},
+		Status: v1alpha1.CloneSetStatus{
+			ObservedGeneration: 2, UpdateRevision: "web-1", Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1, UpdatedAvailableReplicas: 1,
+			ExpectedUpdatedReplicas: 3,
+		},
+	}
+}
+
+// TestTrimSet checks that what is removed from a set does not change its rollout.
+func TestTrimSet(t *testing.T) {
+	whole, trimmed := cloneSet("shop"), cloneSet("shop")
+	clustersource.TrimSet(trimmed)
+	before, _ := setview.Of(whole)
+	after, _ := setview.Of(trimmed)
+	expect.Equal(t, "progress", before.Progress, after.Progress)
+	whole.Annotations, whole.ManagedFields, whole.Spec.Template = nil, nil, corev1.PodTemplateSpec{}
+	expect.Equal(t, "trimmed set", whole, trimmed)
+	for _, kind := range clustersource.SetKinds() {
+		if _, ok := setview.Of(kind.New()); !ok {
+			t.Errorf("%s has no rollout", kind.Kind)
+		}
+	}
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		pods: newInformer(t, nil), markers: newInformer(t, nil), nodes: newInformer(t, nil), plans: newInformer(t, nil),
-		reports: newInformer(t, gather.SliceIndexers()), now: func() time.Time { return time.Unix(10_000, 0) },
+		reports: newInformer(t, gather.SliceIndexers()), sets: newInformer(t, nil), now: func() time.Time { return time.Unix(10_000, 0) },
 	}
 	var err error
 	w.source, err = clustersource.New(clustersource.Informers{
 		Pods: w.pods, Markers: w.markers, Nodes: w.nodes, Plans: w.plans, Reports: w.reports,
+		Sets: map[string]clustersource.Informer{"CloneSet": w.sets},
 	}, podview.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
 	expect.NoError(t, err)
 	for _, namespace := range []string{"games", "shop"} {
@@ -143,6 +175,11 @@ func text(change web.Change) string {
 	}
 	for i := range change.Markers {
 		parts = append(parts, "marker "+change.Markers[i].Namespace)
+	}
+	if change.Sets != nil {
+		for _, set := range change.Sets.Sets {
+			parts = append(parts, fmt.Sprintf("set %s %s", set.SetID, set.Phase))
+		}
 	}
 	if change.All {
 		parts = append([]string{"all"}, parts...)
@@ -202,6 +239,11 @@ func TestNext(t *testing.T) {
 		"marker selects nothing": {all, "all, games/a None, games/b None, shop/a None, shop/b None, marker games, marker shop",
 			func(t *testing.T, w *world) { w.markers.set(t, marker("shop").Selector("app", "none").Build()) },
 			"-shop/a, -shop/b, marker games, marker shop"},
+		"set changed": {web.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
+			func(t *testing.T, w *world) {
+				w.sets.set(t, cloneSet("games"))
+				w.sets.set(t, cloneSet("shop"))
+			}, "set CloneSet shop/web Progressing"},
 		"reports are not read": {web.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
 			func(t *testing.T, w *world) {
 				w.reports.set(t, report("n1", testPod("shop", "a", "n1"), "Failed"))

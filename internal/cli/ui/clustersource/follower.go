@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/internal/workloads/setview"
 )
 
 // follower collects what has changed between two changes of a scope.
@@ -26,32 +27,40 @@ type follower struct {
 
 	mu    sync.Mutex
 	stale probestatus.Changes
+	// staleSets is whether a set has changed.
+	staleSets bool
 }
 
 // take returns what is stale.
-func (f *follower) take() probestatus.Changes {
+func (f *follower) take() (stale probestatus.Changes, sets bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	stale := f.stale
-	f.stale = probestatus.NewChanges()
-	return stale
+	stale, sets = f.stale, f.staleSets
+	f.stale, f.staleSets = probestatus.NewChanges(), false
+	return stale, sets
 }
 
 // note records that an object has changed, if it is in the scope.
 func (f *follower) note(object any) {
-	switch o := object.(type) {
+	_, isSet := setview.Of(object)
+	accessor, isObject := object.(metav1.Object)
+	switch object.(type) {
 	case *corev1.Pod, *v1alpha1.PodProbeMarker:
-		if accessor, ok := o.(metav1.Object); !ok || !f.includes(accessor.GetNamespace()) {
+		if !isObject || !f.includes(accessor.GetNamespace()) {
 			return
 		}
 	default:
-		if !f.scope.Full {
+		if isSet && !f.includes(accessor.GetNamespace()) || !isSet && !f.scope.Full {
 			return
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stale.Add(object)
+	if isSet {
+		f.staleSets = true
+	} else {
+		f.stale.Add(object)
+	}
 	select {
 	case f.signal <- struct{}{}:
 	default:
@@ -64,7 +73,7 @@ func (f *follower) includes(namespace string) bool {
 
 // change returns what has changed, or all pods and markers.
 func (f *follower) change(all bool) web.Change {
-	stale := f.take()
+	stale, sets := f.take()
 	pods := f.source.pods(stale, all, f.scope.Namespace)
 	in := f.source.input(pods, f.scope.Full)
 	current := probestatus.List(in)
@@ -85,6 +94,9 @@ func (f *follower) change(all bool) web.Change {
 	}
 	if all || stale.Namespaces.Len() > 0 {
 		change.Markers = f.source.markers(f.scope.Namespace)
+	}
+	if all || sets {
+		change.Sets = f.source.sets(f.scope.Namespace)
 	}
 	return change
 }
