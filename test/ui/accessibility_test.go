@@ -117,8 +117,8 @@ func TestHeadings(t *testing.T) {
 }
 
 func TestContrast(t *testing.T) {
-	w := sample()
-	s, p := show(t, w, "")
+	w := withSets()
+	s, p := showSets(t, w, "")
 	states := []struct {
 		name    string
 		prepare func()
@@ -131,6 +131,10 @@ func TestContrast(t *testing.T) {
 			p.click(".timeline summary")
 		}},
 		{"problem in the panel", func() { p.open(s.url("?pod=shop/checkout-7d5c9f7d4b-xe2k3")); equal(p, shown, 41) }},
+		{"set in the panel", func() {
+			p.open(s.url("?set=StatefulSet/games/game-server"))
+			p.await("document.querySelector('.panel .events')")
+		}},
 		{"dense", func() { p.open(s.url("?cells=dense&group=node")); equal(p, shown, 41) }},
 		{"tip and skip link", func() {
 			p.open(s.url(""))
@@ -148,7 +152,7 @@ func TestContrast(t *testing.T) {
 			value[chromedp.Void](p, connect)
 			equal(p, connection, "refused")
 			p.await("document.getElementById('notice').checkVisibility() && document.getElementById('partial').checkVisibility()")
-			s.set(web.Access{Full: true})
+			s.set(web.Access{Full: true, Set: details(w)})
 			w.refuse(nil)
 		}},
 	}
@@ -172,16 +176,20 @@ func TestContrast(t *testing.T) {
 
 // TestWidths checks that the page fits into narrow windows: nothing but tables scrolls sideways.
 func TestWidths(t *testing.T) {
-	s, p := show(t, sample(), "?pod=games/game-server-7")
+	s, p := showSets(t, withSets(), "?pod=games/game-server-7")
 	equal(p, shown, 41)
-	for _, width := range []int64{320, 400, 768, 1024, 1920} {
+	for _, width := range []int64{320, 400, 768, 1000, 1024, 1600, 1920} {
 		p.size(width, 800)
-		for _, query := range []string{"", "?pod=games/game-server-7", "?cells=dense&lang=zh"} {
+		for _, query := range []string{"", "?pod=games/game-server-7", "?set=StatefulSet/games/game-server", "?cells=dense&lang=zh"} {
 			p.open(s.url(query))
 			equal(p, shown, 41)
 			if over := value[[]string](p, `[...document.body.querySelectorAll('*')].filter((e) => e.checkVisibility() && !e.closest('.scroll, .hidden, .skip') &&
 				e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.tagName + '.' + e.className)`); len(over) > 0 {
 				t.Errorf("width %d, %q: beyond the edge: %s", width, query, strings.Join(over[:min(5, len(over))], ", "))
+			}
+			const sideways = "[document.getElementById('sets-scroll')].map((s) => s.scrollWidth - s.clientWidth)[0]"
+			if width >= 400 && value[int64](p, sideways) > 0 {
+				t.Errorf("width %d, %q: the table of sets scrolls sideways", width, query)
 			}
 			if scroll := value[int64](p, "document.documentElement.scrollWidth"); scroll > width {
 				t.Errorf("width %d, %q: the page is %d wide", width, query, scroll)

@@ -247,7 +247,10 @@ type world struct {
 	mu      sync.Mutex
 	pods    map[string]model.Pod
 	markers []model.Marker
+	sets    *model.Sets
 	events  []history.Event
+	// others are the events of each pod in the panel.
+	others []model.Event
 	// woken receives a value after each change, for each scope that is followed.
 	woken map[chan struct{}]bool
 	// refusal is what Open and Timeline return instead of an answer.
@@ -345,6 +348,10 @@ func (w *world) all(namespace string) (change web.Change, known bool, err error)
 		All: true, Pods: slices.DeleteFunc(slices.Collect(maps.Values(w.pods)), func(p model.Pod) bool { return hidden(p.Namespace) }),
 		Markers: slices.DeleteFunc(slices.Clone(w.markers), func(m model.Marker) bool { return hidden(m.Namespace) }),
 	}
+	if w.sets != nil {
+		sets := model.SetsOf(slices.DeleteFunc(slices.Clone(w.sets.Sets), func(s model.Set) bool { return hidden(s.Namespace) }), w.sets.Note)
+		change.Sets = &sets
+	}
 	return change, !w.silent, w.refusal
 }
 
@@ -367,7 +374,9 @@ func (w *world) Timeline(_ context.Context, query web.TimelineQuery) (model.Time
 		})
 	}
 	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID, CreationTimestamp: metav1.NewTime(pod.Created)}}
-	return model.TimelineOf(object, rows, w.events, w.noEvents, query.Since, time.Now()), nil
+	timeline := model.TimelineOf(object, rows, w.events, w.noEvents, query.Since, time.Now())
+	timeline.Events = w.others
+	return timeline, nil
 }
 
 // Why a source fails.

@@ -4,6 +4,7 @@
 package ui_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // spans are the phases in the chart of the first probe.
@@ -111,21 +113,21 @@ func TestLocalSession(t *testing.T) {
 }
 
 func TestLanguages(t *testing.T) {
-	s, p := show(t, sample(), "?pod=shop/checkout-7d5c9f7d4b-xe2k3")
+	s, p := showSets(t, withSets(), "?pod=shop/checkout-7d5c9f7d4b-xe2k3")
 	equal(p, shown, 41)
 	p.choose("#language", "zh")
 	equal(p, "document.documentElement.lang", "zh-CN")
-	equal(p, "[...document.querySelectorAll('h2')].map((h) => h.textContent)", []string{"问题", "Marker", "Pod", "checkout-7d5c9f7d4b-xe2k3", "按键"})
+	equal(p, "[...document.querySelectorAll('h2')].map((h) => h.textContent)", []string{"问题", "Marker", "Set", "Pod", "checkout-7d5c9f7d4b-xe2k3", "按键"})
 	equal(p, "document.querySelector('[data-pod=\"shop/database-0\"]').ariaLabel", "database-0，成功")
 	p.click("#help-button")
 	p.await("document.querySelector('.timeline .line')")
-	equal(p, "document.getElementById('live').innerText", "41 个 Pod：失败：7，未知：2，无状态：2，成功：30。3 个问题。")
+	equal(p, "document.getElementById('live').innerText", "41 个 Pod：失败：7，未知：2，无状态：2，成功：30。4 个问题。")
 
 	// What is left in English are names and messages of the cluster, and terms of Kubernetes.
 	english := regexp.MustCompile(`[A-Za-z]{3,}`)
 	cluster := regexp.MustCompile(`shop|games|lobby|checkout|drained|node-\d|database|game-server|idle|role|main|jane|Seamark|seamark explain|StatefulSet|` +
 		`Deployment|Running|CannotRun|NoPlan|NodePodProbe|InvalidMarker|PodNotBound|probe cannot be run.*|node node-9 has.*|spec\.probes.*|no open orders|` +
-		`example.com/Drained(=True)?|controller.kubernetes.io/pod-deletion-cost|\d players|timed out after 1s|primary|secondary|12 orders are open|English|[Mm]arker|agent|Pod|Home|End|Page (Up|Down)|Enter|Esc|Tab|Shift`)
+		`example.com/Drained(=True)?|controller.kubernetes.io/pod-deletion-cost|\d players|timed out after 1s|primary|secondary|12 orders are open|English|[Mm]arker|(Clone)?Set|cache|ProgressDeadlineExceeded|no progress.*|\d+ of \d+ pods.*|BackOff|Pulled|Back-off.*|Container image.*|agent|Pod|Home|End|Page (Up|Down)|Enter|Esc|Tab|Shift`)
 	texts := value[[]string](p, `(() => {
 		const found = [document.title];
 		const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -259,8 +261,15 @@ func TestHostileTexts(t *testing.T) {
 			w.set(podOf("shop", "StatefulSet", text, "web-0", text, troubled(row, diagnosis.Reason(text), text)))
 			w.record(changeOf(w.pods["shop/web-0"], failed, time.Second, text))
 			w.withhold(errors.New(text))
+			w.others = []model.Event{{Type: text, Reason: text, Message: text}}
+			// The API server checks the names of sets.
+			set := setOf("shop", "StatefulSet", "web", "Stalled", text, text)
+			set.Revision = text
+			w.sets = &model.Sets{Sets: []model.Set{set}, Note: text}
 			s := newSite(t, w)
-			s.set(web.Access{User: text, Full: true})
+			s.set(web.Access{User: text, Full: true, Set: func(context.Context, model.SetID) (model.SetDetails, error) {
+				return model.SetDetails{Waits: []model.PodWait{{Name: text, Why: text}}, PodsNote: text, Events: w.others}, nil
+			}})
 			p := newTab(t, s.host)
 			p.open(s.url(""))
 			equal(p, shown, 1)
@@ -269,13 +278,15 @@ func TestHostileTexts(t *testing.T) {
 			equal(p, "document.querySelector('.timeline .caption').textContent", name+"#"+name+" "+text)
 			equal(p, "document.querySelector('.timeline tbody td:last-child').textContent", text)
 			equal(p, "document.querySelector('.group-name').textContent", text)
+			equal(p, "document.querySelector('.events strong').textContent", text)
+			equal(p, "document.querySelector('.events .output').textContent", text)
 			p.choose("#group", "node")
 			equal(p, "document.querySelector('.group-name').textContent", text)
 			equal(p, "document.querySelector('.probes .output').textContent", text)
 			equal(p, "document.querySelector('.panel .trouble').textContent", text+" "+text)
 			equal(p, "[...document.querySelectorAll('.panel .trouble')].at(-1).textContent", " "+text)
 			equal(p, "document.querySelector('.marks code').textContent", text+"="+text)
-			equal(p, "document.querySelector('#problems .message').textContent", text)
+			equal(p, "[...document.querySelectorAll('#problems .message')].map((m) => m.textContent)", []string{text, text, text})
 			p.choose("#color", "label:"+text)
 			short := text
 			if len(text) > 60 {
@@ -285,7 +296,11 @@ func TestHostileTexts(t *testing.T) {
 			equal(p, "document.querySelector('#color').selectedOptions[0].textContent", text+" (label)")
 			equal(p, "document.querySelector('.cell').ariaLabel", "web-0, "+text+": "+short+", problem "+text)
 			equal(p, "document.getElementById('source').textContent", "Cluster · "+text+" · v0.1.0")
-			equal(p, "document.title", "(2) Seamark")
+			equal(p, "document.title", "(3) Seamark")
+			p.click("#sets a")
+			equal(p, "document.querySelector('#sets .message').textContent", "Stalled "+text)
+			equal(p, "document.querySelector('.panel .facts div:nth-child(4) dd').textContent", text)
+			equal(p, "[...document.querySelectorAll('.panel .events > li')].map((l) => l.querySelector('.output').textContent)", []string{text, text})
 			equal(p, "document.querySelectorAll('script, style, img, a[href^=javascript], iframe').length", before)
 			equal(p, "Object.prototype.polluted === undefined && Object.keys(Object.prototype).length", 0)
 		})

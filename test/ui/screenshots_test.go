@@ -47,7 +47,7 @@ const (
 // TestScreenshots checks that the screenshots in the documents show the elements that the page has now. With
 // UPDATE_SCREENSHOTS=1 it takes them.
 func TestScreenshots(t *testing.T) {
-	_, p := show(t, sample(), "?pod=games/game-server-7")
+	_, p := showSets(t, withSets(), "?pod=games/game-server-7")
 	equal(p, shown, 41)
 	p.await("document.querySelector('.timeline .line')")
 	p.size(1280, 860)
@@ -173,7 +173,7 @@ func podOf(namespace, kind, workload, name, node string, rows ...probestatus.Row
 		builder = builder.Label(appsv1.DefaultDeploymentUniqueLabelKey, hash)
 	}
 	if kind != "" {
-		builder = builder.Owner(metav1.OwnerReference{Kind: kind, Name: workload, Controller: new(true)})
+		builder = builder.Owner(metav1.OwnerReference{APIVersion: "apps.kruise.io/v1beta1", Kind: kind, Name: workload, Controller: new(true)})
 	}
 	if node == "" {
 		builder = builder.Phase(corev1.PodPending)

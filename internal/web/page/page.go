@@ -9,12 +9,12 @@
 // The modules of the page, by what they import:
 //
 //   - main assembles the page;
-//   - session, slot, stream, store, objects and location are the data: what the server sends, and what the
+//   - session, slot, stream, poll, store, objects and location are the data: what the server sends, and what the
 //     URL selects;
 //   - filter, summary, colors, groups and phases are pure functions and classes, without the document;
-//   - grid, cells, problems, markers, toolbar, legend, panel, timeline, header and help draw the
-//     parts of the page with the functions of dom;
-//   - i18n, en and zh are the texts.
+//   - grid, cells, problems, markers, sets, toolbar, legend, panel, podview, setview, timeline, events, header and
+//     help draw the parts of the page with the functions of dom;
+//   - i18n, en, zh and reasons are the texts.
 package page
 
 import (

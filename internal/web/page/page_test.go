@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/web/page"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -115,5 +117,39 @@ func TestLanguagesHaveTheSameTexts(t *testing.T) {
 			!strings.Contains(code, "${"+k) {
 			t.Errorf("no file uses the text %q", k)
 		}
+	}
+}
+
+// TestReasonsAreTranslated checks that the Chinese page translates each reason that the code has, and no others.
+func TestReasonsAreTranslated(t *testing.T) {
+	constant := regexp.MustCompile(`(?m)` + strings.Join([]string{
+		`Reason +(?:plan\.Reason )?= "(\w+)"`, `\.Reason(?:, condition\.\w+)* = (?:metav1\.\w+, )?"(\w+)"`, // Constants and conditions.
+		`State\{\w+, "(\w+)"`, `return "([A-Z]\w+)",`, `^const \w+ = "([A-Z]\w+)"`, // Rollouts.
+	}, "|"))
+	want := []string{"InvalidMarker", "NoPods"}
+	for _, reason := range v1alpha1.ProbeErrorReasons() {
+		want = append(want, string(reason))
+	}
+	for _, file := range []string{
+		"marking/diagnosis/diagnosis.go", "marking/plan/plan.go", "marking/serverless/serverless.go", "workloads/sidecar/accept/accept.go",
+		"workloads/sidecar/accept/decide.go", "workloads/sidecar/controller/acceptance.go", "workloads/sidecar/controller/entries.go",
+		"workloads/sidecar/controller/update.go", "workloads/rollout/rollout.go",
+	} {
+		text, err := os.ReadFile("../../" + file)
+		expect.NoError(t, err)
+		for _, match := range constant.FindAllStringSubmatch(string(text), -1) {
+			want = append(want, strings.Join(match[1:], ""))
+		}
+	}
+	// They are not shown: the sets are not wrong.
+	want = slices.DeleteFunc(want, func(reason string) bool { return slices.Contains([]string{"NeverAccepted", "Entered"}, reason) })
+	var got []string
+	for _, match := range regexp.MustCompile(`(?m)^  (\w+): '`).FindAllStringSubmatch(read(t)["assets/reasons.js"], -1) {
+		got = append(got, match[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
+		t.Errorf("reasons (-code +page):\n%s", diff)
 	}
 }

@@ -35,21 +35,22 @@ export function updateCell(cell, pod, value, view) {
   const end = pod.name.lastIndexOf('-');
   setText(cell.firstChild.firstChild, end > 0 ? pod.name.slice(0, end) : '');
   setText(cell.firstChild.lastChild, end > 0 ? pod.name.slice(end) : pod.name);
-  setText(cell.lastChild, view.names ? noteOf(shown, colors.noteOf(value)) : '');
+  setText(cell.lastChild, view.names ? noteOf(shown, colors.noteOf(value), view.translator) : '');
 }
 
 /**
  * Returns the note next to the name of a pod: its problem, otherwise its value or the message of its probe.
  * @param {Object|undefined} probe
  * @param {string|undefined} value
+ * @param {import('./i18n.js').Translator} translator
  * @returns {string}
  */
-function noteOf(probe, value) {
-  return probe?.problem ? probe.problem.reason : value ?? probe?.message ?? '';
+function noteOf(probe, value, translator) {
+  return probe?.problem ? translator.reason(probe.problem.reason) : value ?? probe?.message ?? '';
 }
 
 function labelOf(pod, meaning, probe, translator) {
   const parts = [pod.name, meaning];
-  if (probe?.problem) parts.push(translator.text('cellProblem', { reason: probe.problem.reason }));
+  if (probe?.problem) parts.push(translator.text('cellProblem', { reason: translator.reason(probe.problem.reason) }));
   return parts.join(translator.text('separator'));
 }

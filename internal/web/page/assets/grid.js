@@ -35,13 +35,14 @@ export class Grid {
 
   /**
    * @param {{root: HTMLElement, store: import('./store.js').Store, translator: import('./i18n.js').Translator,
-   *   selection: import('./location.js').Selection}} options
+   *   selection: import('./location.js').Selection, link: (changes: Object) => string}} options
    */
-  constructor({ root, store, translator, selection }) {
+  constructor({ root, store, translator, selection, link }) {
     this.root = root;
     this.store = store;
     this.translator = translator;
     this.selection = selection;
+    this.link = link;
     this.#filter = new Filter(selection);
     this.#colors = new Colors(translator, selection.color);
     root.addEventListener('animationend', (event) => event.target.classList?.remove('changed'));
@@ -83,9 +84,14 @@ export class Grid {
     this.#touch();
   }
 
+  /** Marks all groups as changed. */
+  touchGroups() {
+    for (const group of this.#ordered) group.dirty = true;
+  }
+
   /** Marks all pods and groups as changed. */
   #touch() {
-    for (const group of this.#ordered) group.dirty = true;
+    this.touchGroups();
     for (const key of this.#entries.keys()) this.#pending.add(key);
   }
 
@@ -116,7 +122,7 @@ export class Grid {
     this.#chooseCells();
     const view = {
       translator: this.translator, by: this.selection.group, names: this.#names, namespaced: !this.selection.namespace,
-      looks: this.#colors.looks,
+      looks: this.#colors.looks, sets: store.setsByKey, link: this.link,
     };
     for (const group of this.#ordered) group.draw(view);
     return this.#pending.size > 0;
@@ -192,7 +198,7 @@ export class Grid {
     this.root.classList.toggle('dense', !names);
     if (names === this.#names) return;
     this.#names = names;
-    for (const group of this.#ordered) group.dirty = true;
+    this.touchGroups();
     for (const [key, entry] of this.#entries) if (entry.group) this.#pending.add(key);
   }
 

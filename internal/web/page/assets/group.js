@@ -3,6 +3,7 @@
 
 import { element, setAttribute, setText, swatch } from './dom.js';
 import { comparePods, position } from './groups.js';
+import { badge } from './sets.js';
 
 /** More pods than these take the whole width. */
 const wideDense = 40;
@@ -23,10 +24,11 @@ export class Group {
     this.id = id;
     this.kind = element('span', { class: 'kind' });
     this.name = element('span', { class: 'group-name' });
+    this.rollout = element('a', { class: 'rollout', hidden: true });
     // The label of the list names the counts with their states.
     this.tally = element('span', { class: 'tally', 'aria-hidden': 'true' });
     this.list = element('div', { class: 'cells', role: 'listbox' });
-    this.node = element('section', { class: 'group' }, element('h3', {}, this.name, this.kind, this.tally), this.list);
+    this.node = element('section', { class: 'group' }, element('h3', {}, this.name, this.kind, this.rollout, this.tally), this.list);
     this.list.group = this;
   }
 
@@ -84,7 +86,7 @@ export class Group {
   /**
    * Draws the title and the counts, if they have changed.
    * @param {{translator: import('./i18n.js').Translator, by: string, namespaced: boolean, names: boolean,
-   *   looks: import('./colors.js').Look[]}} view
+   *   looks: import('./colors.js').Look[], sets: Map<string, Object>, link: (changes: Object) => string}} view
    */
   draw(view) {
     if (!this.dirty) return;
@@ -94,6 +96,7 @@ export class Group {
     const name = this.id.name || translator.text(view.by === 'node' ? 'noNode' : 'noWorkload');
     setText(this.name, name);
     setText(this.kind, [view.namespaced ? this.id.namespace : '', this.id.kind].filter(Boolean).join(' · '));
+    this.#drawRollout(view);
     const present = view.looks.filter((look) => this.counts.has(look));
     this.tally.replaceChildren(...present.map((look) =>
       element('span', { class: 'count' }, swatch(look), translator.numbers.format(this.counts.get(look)))));
@@ -103,5 +106,18 @@ export class Group {
     }));
     const kind = this.entries.length > (view.names ? wideNames : wideDense) ? 'group broad' : 'group';
     if (this.node.className !== kind) this.node.className = kind;
+  }
+
+  /** Draws a link to the set that controls the pods, with the phase of its rollout. */
+  #drawRollout({ translator, sets, link }) {
+    const set = sets.get(this.id.set);
+    this.rollout.hidden = !set;
+    if (!set) {
+      this.rollout.replaceChildren();
+      return;
+    }
+    setAttribute(this.rollout, 'data-set', this.id.set);
+    setAttribute(this.rollout, 'href', link({ set: this.id.set, pod: '' }));
+    this.rollout.replaceChildren(badge(set, translator), ' ', translator.text('updatedOf', { part: set.updated, whole: set.desired }));
   }
 }

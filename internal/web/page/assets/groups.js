@@ -1,6 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+import { setOf } from './sets.js';
+
 /**
  * A group of pods.
  * @typedef {Object} GroupID
@@ -8,6 +10,7 @@
  * @property {string} namespace empty for a node
  * @property {string} kind the kind of the workload, or empty
  * @property {string} name empty for pods without a workload or a node
+ * @property {string} set the key of the set that controls the pods, or empty
  */
 
 /** Compares names, and numbers in them by value: web-2 is before web-10. */
@@ -20,9 +23,9 @@ const compareNames = new Intl.Collator('en', { numeric: true }).compare;
  * @returns {GroupID}
  */
 export function groupOf(pod, by) {
-  if (by === 'node') return { key: `node ${pod.node ?? ''}`, namespace: '', kind: '', name: pod.node ?? '' };
-  const { kind = '', name = '' } = pod.workload ?? {};
-  return { key: `${pod.namespace} ${kind} ${name}`, namespace: pod.namespace, kind, name };
+  if (by === 'node') return { key: `node ${pod.node ?? ''}`, namespace: '', kind: '', name: pod.node ?? '', set: '' };
+  const { kind = '', name = '', group = '' } = pod.workload ?? {};
+  return { key: `${pod.namespace} ${kind} ${name} ${group}`, namespace: pod.namespace, kind, name, set: setOf(pod) };
 }
 
 /**
@@ -33,7 +36,7 @@ export function groupOf(pod, by) {
  */
 export function compareGroups(a, b) {
   return compareNames(a.namespace, b.namespace) || Number(a.name === '') - Number(b.name === '') ||
-    compareNames(a.name, b.name) || compareNames(a.kind, b.kind);
+    compareNames(a.name, b.name) || compareNames(a.kind, b.kind) || compareNames(a.set, b.set);
 }
 
 /**

@@ -57,13 +57,18 @@ export class Header {
   }
 
   /**
-   * Draws the namespaces: those of the pods, and the selected one.
+   * Draws the namespaces: those that the user may see, those of the pods, and the selected one.
    * @param {Object|null} session
+   * @param {{whole: boolean, names: string[], shown?: string[]}} visible
    * @param {Iterable<string>} known
    * @param {string} selected
    */
-  drawNamespaces(session, known, selected) {
-    const all = new Set(known);
+  drawNamespaces(session, visible, known, selected) {
+    const some = !visible.whole && !selected;
+    byId('some-namespaces').hidden = !some;
+    const names = (visible.shown ?? []).join(this.translator.text('separator'));
+    if (some) setText(byId('some-namespaces'), this.translator.text('someNamespaces', { names }));
+    const all = new Set([...visible.names, ...known]);
     if (selected) all.add(selected);
     const list = [...all].sort();
     const signature = [selected, ...list].join(' ');

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import en from './en.js';
+import { reasons } from './reasons.js';
 import zh from './zh.js';
 
 /** The texts by language. All have the same keys. */
@@ -39,6 +40,25 @@ export class Translator {
       const value = values[name];
       return typeof value === 'number' ? this.numbers.format(value) : String(value);
     });
+  }
+
+  /**
+   * Returns what a reason means, if the language is not that of the reasons.
+   * @param {string} code
+   * @returns {string} empty if it is not known
+   */
+  meaning(code) {
+    return this.language === 'zh' && Object.hasOwn(reasons, code) ? reasons[code] : '';
+  }
+
+  /**
+   * Returns the text of a reason: what it means, and the reason itself, which the documentation names.
+   * @param {string} code
+   * @returns {string}
+   */
+  reason(code) {
+    const meaning = this.meaning(code);
+    return meaning ? `${meaning}（${code}）` : code;
   }
 
   /**

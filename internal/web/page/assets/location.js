@@ -13,6 +13,7 @@
  * @property {string} marker NAMESPACE/NAME, or empty
  * @property {string} reason the reason of a problem, or empty
  * @property {string} pod the key of the pod in the panel, or empty
+ * @property {string} set the key of the set in the panel, or empty
  * @property {string} language empty means the language of the browser
  */
 
@@ -24,9 +25,12 @@ const choices = { group: ['workload', 'node'], cells: ['auto', 'names', 'dense']
 /** What cells can be colored by. */
 const colored = /^(probe|label|annotation|condition):./;
 
+/** KIND/NAMESPACE/NAME. */
+const chosenSet = /^[^/]+\/[^/]+\/[^/]+$/;
+
 /** The names of the query parameters. */
 const parameters = {
-  namespace: 'namespace', group: 'group', cells: 'cells', color: 'color', text: 'filter', marker: 'marker', reason: 'problem', pod: 'pod', language: 'lang',
+  namespace: 'namespace', group: 'group', cells: 'cells', color: 'color', text: 'filter', marker: 'marker', reason: 'problem', pod: 'pod', set: 'set', language: 'lang',
 };
 
 /**
@@ -41,6 +45,7 @@ export function parse(query) {
     const value = search.get(parameter) ?? '';
     selection[field] = choices[field] && !choices[field].includes(value) ? choices[field][0] : value;
   }
+  if (selection.pod || !chosenSet.test(selection.set)) selection.set = '';
   if (!colored.test(selection.color)) selection.color = '';
   const wanted = (search.get('state') ?? '').split(',');
   selection.states = states.filter((state) => wanted.includes(state));

@@ -16,6 +16,7 @@ import { Objects } from './objects.js';
 import { Panel } from './panel.js';
 import { Problems } from './problems.js';
 import { enter, onSession, request } from './session.js';
+import { Sets } from './sets.js';
 import { Settings } from './settings.js';
 import { Store } from './store.js';
 import { Stream, reasonOf } from './stream.js';
@@ -33,6 +34,7 @@ class Page {
   #urlTimer = 0;
   #session = null;
   #status = { state: 'connecting' };
+  #namespaces = { whole: true, names: [] };
   /** Whether parts other than the cells must be drawn. */
   #dirty = true;
 
@@ -42,25 +44,28 @@ class Page {
     const language = languageOf(this.selection.language || this.settings.language, navigator.languages);
     this.translator = new Translator(language);
     this.store = new Store((key) => this.#changed(key));
-    this.stream = new Stream((name, data) => this.store.apply(name, data), (status) => this.#connection(status));
+    this.stream = new Stream((name, data) => this.#receive(name, data), (status) => this.#connection(status));
     this.objects = new Objects(() => this.#changed(null));
     this.frames = new Frames((deadline) => this.#draw(deadline));
     const select = (changes) => this.select(changes);
-    this.grid = new Grid({ root: byId('groups'), store: this.store, translator: this.translator, selection: this.selection });
+    const link = (changes) => this.#link(changes);
+    this.grid = new Grid({ root: byId('groups'), store: this.store, translator: this.translator, selection: this.selection, link });
     this.tip = new Tip(byId('tip'), this.grid);
     this.problems = new Problems(select);
     this.markers = new Markers(select);
+    this.sets = new Sets();
     this.toolbar = new Toolbar(select);
     this.legend = new Legend();
-    this.panel = new Panel(() => this.closePod());
+    this.panel = new Panel(() => this.closePanel());
     this.help = new Help();
     this.announcer = new Announcer(byId('live'), announcement);
     this.header = new Header({
-      namespace: (name) => this.select({ namespace: name, marker: '', reason: '', pod: '' }, true),
+      namespace: (name) => this.select({ namespace: name, marker: '', reason: '', pod: '', set: '' }, true),
       language: (name) => this.#language(name),
       theme: (theme) => { this.settings.theme = theme; },
     });
-    addMoves(this.grid, (key) => this.select({ pod: key }, true));
+    addMoves(this.grid, (key) => this.select({ pod: key, set: '' }, true));
+    document.addEventListener('click', (event) => this.#openSet(event));
     addEventListener('popstate', () => this.#apply(parse(location.search)));
     document.addEventListener('keydown', (event) => this.#key(event));
   }
@@ -68,7 +73,7 @@ class Page {
   /** Shows the page and connects to the server. */
   async start() {
     this.#translate();
-    if (this.selection.pod) this.#openPanel();
+    this.#openPanel();
     this.frames.request();
     await enter();
     onSession(() => this.#open());
@@ -94,14 +99,23 @@ class Page {
       this.#urlTimer = setTimeout(() => this.#writeURL(), urlDelay);
     }
     this.#apply({ ...this.selection, ...changes });
-    if (changes.pod) this.panel.focus();
+    if (changes.pod || changes.set) this.panel.focus();
   }
 
-  /** Closes the panel and returns the focus to the cell of its pod. */
-  closePod() {
-    const key = this.selection.pod;
-    this.select({ pod: '' }, true);
-    (this.grid.entry(key)?.node ?? byId('pods')).focus();
+  /** Opens the set of a link, wherever it is, unless the user opens it in another tab. */
+  #openSet(event) {
+    const link = event.target.closest?.('a[data-set]');
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    this.select({ set: link.dataset.set, pod: '' }, true);
+  }
+
+  /** Closes the panel and returns the focus to the cell of its pod, or to a link to its set. */
+  closePanel() {
+    const { pod, set } = this.selection;
+    this.select({ pod: '', set: '' }, true);
+    const opener = pod ? this.grid.entry(pod)?.node : document.querySelector(`a[data-set="${CSS.escape(set)}"]`);
+    (opener ?? byId('pods')).focus();
   }
 
   #apply(selection) {
@@ -115,17 +129,22 @@ class Page {
       selection.states.join() === before.states.join();
     if (sameCells) this.grid.selection = selection;
     else this.grid.redraw(selection, this.translator);
-    if (selection.pod !== before.pod) {
-      this.grid.select(before.pod, selection.pod);
-      this.#openPanel();
-    }
+    if (selection.pod !== before.pod) this.grid.select(before.pod, selection.pod);
+    if (selection.pod !== before.pod || selection.set !== before.set) this.#openPanel();
     this.#changed(null);
   }
 
   #openPanel() {
     this.tip.hide();
-    if (this.selection.pod) this.panel.open(this.selection.pod, { translator: this.translator, source: this.#session?.source ?? '' });
+    const { pod, set } = this.selection;
+    const options = { translator: this.translator, source: this.#session?.source ?? '', link: (changes) => this.#link(changes) };
+    if (pod || set) this.panel.open({ pod, set }, options);
     else this.panel.close();
+  }
+
+  /** Returns the URL of the selection with the changes. */
+  #link(changes) {
+    return this.#url({ ...this.selection, ...changes });
   }
 
   #url(selection) {
@@ -147,6 +166,22 @@ class Page {
   #open() {
     this.stream.open(this.#path('stream'));
     this.objects.open(this.#path('problems'));
+    this.#readNamespaces();
+  }
+
+  async #readNamespaces() {
+    try {
+      const response = await request('api/v1/namespaces');
+      if (response.ok) this.#namespaces = await response.json();
+      this.#changed(null);
+    } catch {
+      // The stream reports that the server cannot be read.
+    }
+  }
+
+  #receive(name, data) {
+    this.store.apply(name, data);
+    if (name === 'sets') this.grid.touchGroups();
   }
 
   async #readSession() {
@@ -156,10 +191,8 @@ class Page {
       this.#session = await response.json();
       this.header.drawSession(this.#session);
       byId('partial').hidden = this.#session.full !== false;
-      if (this.selection.pod) {
-        this.#openPanel();
-        this.#changed(null);
-      }
+      this.#openPanel();
+      this.#changed(null);
     } catch {
       // The stream reports that the server cannot be read, and the session is read when it is connected.
     }
@@ -187,14 +220,15 @@ class Page {
 
   #drawParts() {
     const { store, translator, selection } = this;
-    const link = (changes) => this.#url({ ...selection, ...changes });
-    this.header.drawNamespaces(this.#session, store.summary.namespaces.keys(), selection.namespace);
+    const link = (changes) => this.#link(changes);
+    this.header.drawNamespaces(this.#session, this.#namespaces, store.summary.namespaces.keys(), selection.namespace);
     this.header.drawStatus(this.#status, store.updated);
     this.problems.draw(store, this.objects.list, translator, link);
     this.markers.draw(store, translator, selection, link);
+    this.sets.draw(store, translator, selection, link);
     this.toolbar.draw(this.grid, store, translator, selection);
     this.legend.draw(this.grid, store, translator, selection);
-    if (selection.pod) this.panel.draw(store.pods.get(selection.pod), store.ready);
+    if (this.panel.key) this.panel.draw(store);
     const problems = this.problems.count;
     setText(document.querySelector('title'), problems > 0 ? `(${problems}) ${translator.text('title')}` : translator.text('title'));
     if (store.ready) this.announcer.say(describe(store, translator, states, problems));
@@ -207,7 +241,7 @@ class Page {
     this.#translate();
     this.announcer.clear();
     this.grid.redraw(this.selection, this.translator);
-    if (this.selection.pod) this.#openPanel();
+    this.#openPanel();
     this.#changed(null);
   }
 
@@ -233,9 +267,9 @@ class Page {
 
   #escape(event) {
     const { filter } = this.toolbar;
-    if (!this.tip.node.hidden && !this.selection.pod) this.tip.hide();
+    if (!this.tip.node.hidden && !this.panel.key) this.tip.hide();
     else if (event.target === filter && filter.value) this.select({ text: '' });
-    else if (this.selection.pod) this.closePod();
+    else if (this.panel.key) this.closePanel();
   }
 }
 

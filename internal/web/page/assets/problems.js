@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { byId, element, icon, reconcile, setAttribute, setText } from './dom.js';
+import { keyOf } from './sets.js';
 
 /** How many problems are shown before "Show all" is chosen. */
 const few = 5;
@@ -18,7 +19,7 @@ export class Problems {
     this.list = byId('problems');
     this.more = byId('problems-more');
     this.list.addEventListener('click', (event) => {
-      const link = event.target.closest('a[href]');
+      const link = event.target.closest('a[data-marker][href]');
       if (!link) return;
       event.preventDefault();
       this.select({ marker: link.dataset.marker, reason: link.dataset.reason, states: [], text: '' });
@@ -64,26 +65,30 @@ export function drawMore(button, needed, all, count, translator, toggle) {
 }
 
 /**
- * Returns the invalid markers, the problems of objects and of probes, the largest first, and the markers that select
- * no pod. Those of objects have no marker.
+ * Returns the invalid markers, the problems of objects, of rollouts and of probes, the largest first, and the markers
+ * that select no pod. Those of objects have no marker.
  * @param {import('./store.js').Store} store
  * @param {import('./objects.js').Objects['list']} objects
  * @param {import('./i18n.js').Translator} translator
- * @returns {{key: string, marker: string, of?: string, title: string, reason: string, message: string, count: number}[]}
+ * @returns {{key: string, marker: string, set?: string, of?: string, title: string, reason: string, message: string, count: number}[]}
  */
 function problemsOf(store, objects, translator) {
   const ofMarkers = (kind, title, message) => store.markers.filter((marker) => conditionOf(marker) === kind).map((marker) => ({
     key: `${kind} ${marker.namespace}/${marker.name}`, marker: `${marker.namespace}/${marker.name}`, title, reason: '', message: message(marker), count: 0,
   }));
   const groups = store.summary.groups().map(({ key, marker, reason, messages }) => ({
-    key, marker, title: reason, reason, message: messages.values().next().value ?? '', count: messages.size,
+    key, marker, title: translator.reason(reason), reason, message: messages.values().next().value ?? '', count: messages.size,
   }));
   const ofObjects = objects.map(({ kind, name, reason, message }) => ({
-    key: `${kind} ${name} ${reason}`, marker: '', of: `${kind} ${name}`, title: reason, reason, message, count: 0,
+    key: `${kind} ${name} ${reason}`, marker: '', of: `${kind} ${name}`, title: translator.reason(reason), reason, message, count: 0,
+  }));
+  const ofSets = store.sets.sets.filter((set) => set.problem).map((set) => ({
+    key: `set ${keyOf(set)}`, marker: '', set: keyOf(set), of: `${set.kind} ${set.namespace}/${set.name}`,
+    title: translator.reason(set.reason), reason: set.reason, message: set.message, count: 0,
   }));
   return [
-    ...ofMarkers('invalid', translator.text('invalidMarker'), (marker) => marker.invalid), ...ofObjects, ...groups,
-    ...(store.ready ? ofMarkers('empty', translator.text('emptyMarker'), () => translator.text('emptyMarkerText')) : []),
+    ...ofMarkers('invalid', translator.reason('InvalidMarker'), (marker) => marker.invalid), ...ofObjects, ...ofSets, ...groups,
+    ...(store.ready ? ofMarkers('empty', translator.reason('NoPods'), () => translator.text('emptyMarkerText')) : []),
   ];
 }
 
@@ -110,7 +115,9 @@ function update(node, problem, translator, link) {
   setText(of, problem.of ?? problem.marker);
   setText(pods, count);
   setText(message, problem.message);
-  setAttribute(anchor, 'data-marker', problem.marker);
+  setAttribute(anchor, 'data-marker', problem.marker || false);
   setAttribute(anchor, 'data-reason', problem.reason);
-  if (problem.marker) setAttribute(anchor, 'href', link({ marker: problem.marker, reason: problem.reason, states: [], text: '' }));
+  setAttribute(anchor, 'data-set', problem.set);
+  if (problem.set) setAttribute(anchor, 'href', link({ set: problem.set, pod: '' }));
+  else if (problem.marker) setAttribute(anchor, 'href', link({ marker: problem.marker, reason: problem.reason, states: [], text: '' }));
 }

@@ -1,14 +1,19 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+import { keyOf } from './sets.js';
 import { Summary } from './summary.js';
 
-/** Holds the pods and markers that the server has sent. */
+/** Holds the pods, markers and sets that the server has sent. */
 export class Store {
   /** @type {Map<string, Object>} */
   pods = new Map();
   /** @type {Object[]} */
   markers = [];
+  /** @type {{sets: Object[], total: number, note?: string}} */
+  sets = { sets: [], total: 0 };
+  /** @type {Map<string, Object>} */
+  setsByKey = new Map();
   summary = new Summary();
   /** Whether the initial state is complete. */
   ready = false;
@@ -28,6 +33,7 @@ export class Store {
     for (const key of [...this.pods.keys()]) this.#set(key, undefined);
     this.#stale.clear();
     this.markers = [];
+    this.#setSets({ sets: [], total: 0 });
     this.ready = false;
     this.#changed(null);
   }
@@ -49,12 +55,19 @@ export class Store {
       for (const key of data.removed ?? []) this.#set(key, undefined);
     } else if (name === 'markers') {
       this.markers = data.markers ?? [];
+    } else if (name === 'sets') {
+      this.#setSets(data);
     } else if (name === 'ready') {
       for (const key of this.#stale) this.#set(key, undefined);
       this.#stale.clear();
       this.ready = true;
     }
     this.#changed(null);
+  }
+
+  #setSets(data) {
+    this.sets = data;
+    this.setsByKey = new Map(data.sets.map((set) => [keyOf(set), set]));
   }
 
   #set(key, pod) {

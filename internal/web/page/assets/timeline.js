@@ -1,39 +1,43 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { element, setText, svg } from './dom.js';
+import { element, setAttribute, setText, svg } from './dom.js';
 import { heights, latest, parts, phasesOf } from './phases.js';
-import { request } from './session.js';
-import { reasonOf } from './stream.js';
+import { Poll } from './poll.js';
 
 const ranges = ['15m', '1h', '6h'];
 
-/** The minimum time between two requests for the same pod, in milliseconds. */
-const pause = 3000;
-
 /** The most rows of the table. */
 const maxRows = 200;
+
+/** The minimum time between two requests for the same pod, in milliseconds. */
+const pause = 3000;
 
 const lineHeight = 24;
 
 /** Reads the timeline of a pod and draws it as an SVG, with a table of the same contents. */
 export class Timeline {
   #range = '1h';
-  #timer = 0;
-  #requested = 0;
-  #abort = null;
   #data = null;
+  #poll;
 
-  /** @param {import('./i18n.js').Translator} translator */
-  constructor(translator) {
+  /**
+   * @param {import('./i18n.js').Translator} translator
+   * @param {(timeline: Object) => void} received is called after each answer
+   */
+  constructor(translator, received) {
     this.translator = translator;
+    this.#poll = new Poll(pause, () => this.#path(), (data) => {
+      this.#data = data;
+      this.#draw();
+      received(data);
+    }, (error) => this.#fail(error));
     this.select = element('select', { id: 'range' }, ...ranges.map((range) => element('option', { value: range }, translator.text(`range.${range}`))));
     this.select.value = this.#range;
     this.select.addEventListener('change', () => {
       this.#range = this.select.value;
-      this.#requested = 0;
       this.#data = null;
-      this.refresh();
+      this.#poll.restart();
     });
     this.body = element('div', { class: 'timeline' });
     this.node = element('section', { 'aria-labelledby': 'timeline-title' },
@@ -53,37 +57,22 @@ export class Timeline {
 
   /** Reads the timeline again, not more often than once in a few seconds. */
   refresh() {
-    if (this.#timer) return;
-    const wait = Math.max(0, this.#requested + pause - Date.now());
-    this.#timer = setTimeout(() => {
-      this.#timer = 0;
-      this.#read();
-    }, wait);
+    this.#poll.refresh();
   }
 
   /** Stops reading. */
   close() {
-    clearTimeout(this.#timer);
-    this.#timer = 0;
-    this.#abort?.abort();
+    this.#poll.close();
   }
 
-  async #read() {
-    this.#requested = Date.now();
-    this.#abort?.abort();
-    const abort = new AbortController();
-    this.#abort = abort;
-    const query = new URLSearchParams({ namespace: this.pod.namespace, pod: this.pod.name, since: this.#range });
-    try {
-      const response = await request(`api/v1/timeline?${query}`, { signal: abort.signal });
-      if (!response.ok) throw new Error(await reasonOf(response));
-      this.#data = await response.json();
-      this.#draw();
-    } catch (error) {
-      // Without a server, the timeline stays: the page says that it is not connected.
-      const unreachable = error instanceof TypeError && this.#data;
-      if (!abort.signal.aborted && !unreachable) this.body.replaceChildren(element('p', { class: 'calm' }, this.translator.text('timelineFailed', { reason: error.message })));
-    }
+  #path() {
+    return `api/v1/timeline?${new URLSearchParams({ namespace: this.pod.namespace, pod: this.pod.name, since: this.#range })}`;
+  }
+
+  #fail(error) {
+    // Without a server, the timeline stays: the page says that it is not connected.
+    if (error instanceof TypeError && this.#data) return;
+    this.body.replaceChildren(element('p', { class: 'calm' }, this.translator.text('timelineFailed', { reason: error.message })));
   }
 
   #draw() {
@@ -142,6 +131,18 @@ export class Timeline {
   #time(time) {
     return this.translator.clock.format(new Date(time));
   }
+}
+
+/**
+ * Creates a time, whose text drawAges writes.
+ * @param {string} text
+ * @param {import('./i18n.js').Translator} translator
+ * @returns {HTMLElement}
+ */
+export function timeOf(text, translator) {
+  const node = element('time', { datetime: text });
+  setAttribute(node, 'title', translator.moment.format(new Date(text)));
+  return node;
 }
 
 /**

@@ -68,7 +68,7 @@ export class Toolbar {
   #drawChosen(translator, selection) {
     const chosen = [];
     if (selection.marker) chosen.push({ field: 'marker', text: translator.text('chosenMarker', { name: selection.marker }) });
-    if (selection.reason) chosen.push({ field: 'reason', text: translator.text('chosenReason', { name: selection.reason }) });
+    if (selection.reason) chosen.push({ field: 'reason', text: translator.text('chosenReason', { name: translator.reason(selection.reason) }) });
     if (chosen.length > 0 || selection.states.length > 0 || selection.text) chosen.push({ field: 'all', text: translator.text('clear') });
     byId('chosen').hidden = chosen.length === 0;
     reconcile(byId('chosen'), chosen, { key: (c) => c.field, create: createChosen, update: (node, c) => {
