@@ -10,6 +10,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -69,6 +72,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 		r.elsewhere(ctx)
 	}
 	r.sidecarSets(ctx)
+	r.set(ctx)
 	return in, r.err
 }
 
@@ -143,6 +147,27 @@ func (r *reading) outage(ctx context.Context, name string) {
 		return
 	}
 	r.in.Outage = staleness.Decide(staleness.Outage{}, staleness.Evidence{Node: podview.NodeReadiness(node), Agents: r.agents}, r.in.Now)
+}
+
+// set reads the set of apps.kruise.io that controls the pod: one request. Without the permission, its hooks are not known.
+func (r *reading) set(ctx context.Context) {
+	owner := metav1.GetControllerOfNoCopy(r.in.Pod)
+	if owner == nil {
+		return
+	}
+	kind := kinds.ByGroupKind(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind())
+	if kind == nil || kind.Role != kinds.Set {
+		return
+	}
+	set := kind.New()
+	err := r.reader.Get(ctx, types.NamespacedName{Namespace: r.in.Namespace, Name: owner.Name}, set)
+	missing, failure := cluster.MissingOf(client.IgnoreNotFound(err), "get", permission.Resource(kind.Definition()), r.in.Namespace)
+	if missing == nil && r.err == nil {
+		r.err = failure
+	}
+	if err == nil && set.GetUID() == owner.UID {
+		r.in.Set = set
+	}
 }
 
 // sidecarSets reads the SidecarSets. Few users may, and most clusters have none.

@@ -36,6 +36,8 @@ type Input struct {
 	// Elsewhere are markers of other namespaces, to find one in the wrong namespace. They are
 	// optional.
 	Elsewhere []*v1alpha1.PodProbeMarker
+	// Set is the set of apps.kruise.io that controls the pod, or nil if none does or it could not be read.
+	Set metav1.Object
 	// SidecarSets are all SidecarSets, ordered by name, as far as they could be read.
 	SidecarSets []*v1alpha1.SidecarSet
 	// Node is the metadata of the pod's node, or nil if there is none.
@@ -160,6 +162,9 @@ func (e *explainer) conclude() Explanation {
 		return x
 	}
 	x.Conclusion, x.Marked = e.outcome()
+	if e.held != "" {
+		x.Conclusion += ". " + e.held
+	}
 	if step := e.first(Unknown); step != nil && !x.Marked {
 		x.Next = step.Next
 	} else if step := e.first(Info); step != nil {

@@ -90,7 +90,7 @@ const (
 	describePod = "kubectl -n ns describe pod worker-0"
 	describe    = "kubectl -n ns describe podprobemarker worker"
 	edit        = "kubectl -n ns edit podprobemarker worker"
-	again       = "seamark explain worker-0 -n ns"
+	follow      = "seamark get worker-0 -n ns --watch"
 	run         = "kubectl -n ns exec worker-0 -c main -- /probe"
 )
 
@@ -156,7 +156,7 @@ func podSetups() map[string]setup {
 			},
 			conclusion: "Problem: Node node-1: it is a virtual node, which has no agent, and the pod has no annotations that pass probes to the provider: " +
 				"support for pods on virtual nodes is not enabled",
-			next: "kubectl get mutatingwebhookconfigurations seamark-webhook",
+			next: "kubectl get mutatingwebhookconfigurations",
 		},
 		"node without agents": {
 			change: func(in *explanation.Input) {

@@ -22,6 +22,10 @@ import (
 type explainer struct {
 	in    Input
 	steps []Step
+	// held is a sentence about what the set of the pod waits for in the pod, without a period. It is empty if it does not.
+	held string
+	// following is the command that shows what is waited for, if it is not a pod.
+	following string
 	// compiled are the valid markers of the namespace, and invalid the errors of the others.
 	compiled []*plan.Marker
 	invalid  map[string]error
@@ -51,7 +55,7 @@ func (e *explainer) problem(title, text, next string, evidence ...string) {
 func (e *explainer) late(changed time.Time, title, text, next string, evidence ...string) {
 	step := Step{Title: title, Verdict: Problem, Text: text, Next: next, Evidence: evidence}
 	if e.in.Now.Sub(changed) < diagnosis.Settle {
-		step.Verdict, step.Next = Waiting, e.repeat()
+		step.Verdict, step.Next = Waiting, e.follow()
 	}
 	e.add(step)
 }
@@ -63,7 +67,7 @@ func (e *explainer) unread(resource permission.Resource, title, what string) boo
 	case !found:
 		return false
 	case missing.Verb == "":
-		e.problem(title, what+" cannot be read, because Seamark is not installed in the cluster", fmt.Sprintf("kubectl get crd %s", resource), missing.String())
+		e.problem(title, what+" cannot be read, because Seamark is not installed in the cluster", "seamark check", missing.String())
 		return true
 	}
 	command := "kubectl"
@@ -114,15 +118,6 @@ func (e *explainer) system(format string, args ...any) string {
 	return "kubectl -n " + e.in.SystemNamespace + " " + fmt.Sprintf(format, args...)
 }
 
-// repeat returns the command that explains the pod later.
-func (e *explainer) repeat() string {
-	command := fmt.Sprintf("seamark explain %s -n %s", e.in.Name, e.in.Namespace)
-	if e.in.Marker != "" {
-		command += " -m " + e.in.Marker
-	}
-	return command
-}
-
 // managerLogs returns the command that shows why the manager does not do something.
 func (e *explainer) managerLogs() string {
 	return e.system("logs -l app.kubernetes.io/component=manager --tail=50")
@@ -130,8 +125,16 @@ func (e *explainer) managerLogs() string {
 
 // agentLogs returns the command that shows why the agent of the node does not do something.
 func (e *explainer) agentLogs() string {
-	if e.in.Agent != nil {
-		return e.system("logs %s --tail=50", e.in.Agent.Name)
+	if agent := e.in.Agent; agent != nil {
+		for _, status := range statusesOf(agent) {
+			if logs := logsOf(e.in.SystemNamespace, agent.Name, &status); logs != "" && status.State.Running == nil {
+				return logs
+			}
+		}
+		if !plan.HasRun(agent) {
+			return inspect(e.in.SystemNamespace, agent)
+		}
+		return e.system("logs %s --tail=50", agent.Name)
 	}
 	return e.system("get pods -l app.kubernetes.io/component=agent --field-selector spec.nodeName=%s", e.in.Pod.Spec.NodeName)
 }

@@ -123,6 +123,7 @@ func (w *workload) podsOf() {
 // something is wrong; nothing if it is as it should be.
 func (w *workload) unfinished(state func(*corev1.Pod) (string, bool), done string) {
 	var wrong, waiting []string
+	var next string
 	for _, pod := range w.pods {
 		why, isWrong := state(pod)
 		if why == "" {
@@ -132,6 +133,9 @@ func (w *workload) unfinished(state func(*corev1.Pod) (string, bool), done strin
 		if node := nodefit.Target(pod); node != "" {
 			line = fmt.Sprintf("node %s, %s", node, line)
 		}
+		if next == "" || isWrong && len(wrong) == 0 {
+			next = inspect(pod.Namespace, pod)
+		}
 		if isWrong {
 			wrong = append(wrong, line)
 		} else {
@@ -140,7 +144,7 @@ func (w *workload) unfinished(state func(*corev1.Pod) (string, bool), done strin
 	}
 	step := Step{Title: "Pods", Verdict: OK, Text: fmt.Sprintf("%[1]d of %[1]d %[2]s", len(w.pods), done)}
 	if bad := len(wrong) + len(waiting); bad > 0 {
-		step.Verdict, step.Text, step.Next = Waiting, fmt.Sprintf("%d of %d %s", len(w.pods)-bad, len(w.pods), done), w.describe()
+		step.Verdict, step.Text, step.Next = Waiting, fmt.Sprintf("%d of %d %s", len(w.pods)-bad, len(w.pods), done), next
 	}
 	if len(wrong) > 0 {
 		step.Verdict = Problem

@@ -166,18 +166,14 @@ func (e *explainer) agent() {
 		e.problem(title, "the node has no agent: check the nodeSelector and the tolerations of the DaemonSet",
 			e.system("describe daemonset -l app.kubernetes.io/component=agent"))
 	case !planning.Ready(agent):
-		next := e.agentLogs()
-		if !plan.HasRun(agent) {
-			next = e.system("describe pod %s", agent.Name)
-		}
-		e.problem(title, fmt.Sprintf("%s is not ready", agent.Name), next, append(conditionLine(agent, corev1.PodReady), waiting(agent)...)...)
+		e.problem(title, fmt.Sprintf("%s is not ready", agent.Name), e.agentLogs(), append(conditionLine(agent, corev1.PodReady), waiting(agent)...)...)
 	default:
 		e.add(Step{Title: title, Verdict: OK, Text: agent.Name + " is ready"})
 		return
 	}
 	// If the manager has written the plan, the agent is the cause.
 	if last := before - 1; last >= 0 && len(e.planned) > 0 && e.steps[last].Verdict == Problem && e.steps[last].Next == e.agentLogs() {
-		e.steps[last].Verdict, e.steps[last].Next = Waiting, e.repeat()
+		e.steps[last].Verdict, e.steps[last].Next = Waiting, e.follow()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
@@ -22,6 +23,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/rollout"
+	"github.com/seamark-dev/seamark/internal/workloads/setview"
 )
 
 // pod adds the step about the pod itself. It returns false if there is none.
@@ -75,12 +79,38 @@ func (e *explainer) ofOwner(owner *metav1.OwnerReference) string {
 // controller adds the step about the set or the job of the pod. It prevents no mark.
 func (e *explainer) controller() {
 	if owner := controllerOf(e.in.Pod); owner != nil {
-		text := fmt.Sprintf("a pod of the %s %s", owner.Kind, owner.Name)
+		what := fmt.Sprintf("a pod of the %s %s", owner.Kind, owner.Name)
 		if node := nodefit.Target(e.in.Pod); node != "" && e.in.Pod.Spec.NodeName == "" {
-			text += ", for node " + node
+			what += ", for node " + node
 		}
-		e.add(Step{Title: "Workload", Verdict: Info, Text: text, Evidence: []string{"what it waits for: " + e.ofOwner(owner)}})
+		s := Step{Title: "Workload", Verdict: Info, Text: what, Evidence: []string{"what it waits for: " + e.ofOwner(owner)}}
+		if why := e.waits(); why != "" {
+			e.held = fmt.Sprintf("%s %s: %s", owner.Kind, owner.Name, why)
+			s.Text, s.Next = what+": "+why, inspect(e.in.Namespace, e.in.Pod)
+		}
+		e.add(s)
 	}
+}
+
+// waits says what the set of the pod waits for in the pod: a hook that holds it, readiness, or its update. It is empty if nothing is
+// waited for.
+func (e *explainer) waits() string {
+	pod := e.in.Pod
+	set, known := setview.Of(e.in.Set)
+	if !known {
+		if state := pub.LifecycleStateType(pod.Labels[pub.LifecycleStateKey]); state != "" && state != pub.LifecycleStateNormal {
+			return fmt.Sprintf("it is in the state %s, and the set cannot be read, so the hook that holds it is not known", text.Line(string(state)))
+		}
+		return ""
+	}
+	set.Rules.Now = e.in.Now
+	if wait := rollout.WaitOf(pod, set.Rules); wait.Why != "" {
+		return wait.Why
+	}
+	if progress := &set.Progress; progress.Observed >= progress.Generation && progress.Revision != "" && !revision.Is(pod, progress.Revision) {
+		return "it does not have the update revision yet: " + rollout.Decide(progress).Message
+	}
+	return ""
 }
 
 // conditionLine returns a line about a condition of the pod.
@@ -239,7 +269,7 @@ func (e *explainer) node() bool {
 		e.add(Step{Title: title, Verdict: OK, Text: "it is a virtual node: its provider probes the pod"})
 	case serverless.IsVirtual(e.in.Node.Labels):
 		e.problem(title, "it is a virtual node, which has no agent, and the pod has no annotations that pass probes to the provider: "+
-			"support for pods on virtual nodes is not enabled", "kubectl get mutatingwebhookconfigurations seamark-webhook")
+			"support for pods on virtual nodes is not enabled", "kubectl get mutatingwebhookconfigurations")
 		return false
 	case !serverless.HasAgent(e.in.Node.Labels):
 		e.problem(title, "no agent can run on such a node, so its pods are not probed", fmt.Sprintf("kubectl get node %s --show-labels", name))

@@ -75,7 +75,7 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 	case state.State == v1alpha1.ProbeUnknown:
 		step.Verdict = Waiting
 		step.Evidence = append(step.Evidence, "the container is new and has no result yet")
-		step.Next = e.repeat()
+		step.Next = e.follow()
 	case state.State == v1alpha1.ProbeFailed:
 		step.Verdict, step.Next = Info, e.try(p)
 		if diagnosis.TimedOut(state.Message) {
@@ -101,15 +101,24 @@ func causeText(cause staleness.Cause) string {
 
 // stale returns the command that shows why states are not current.
 func (e *explainer) stale() string {
-	if e.in.Outage.Cause == staleness.AgentNotReady || e.in.Outage.Cause == staleness.AgentGone {
+	switch e.in.Outage.Cause {
+	case staleness.AgentNotReady, staleness.AgentGone:
 		return e.agentLogs()
+	case staleness.NodeGone:
+		return "kubectl get nodes"
+	default:
+		return "kubectl describe node " + e.in.Pod.Spec.NodeName
 	}
-	return "kubectl describe node " + e.in.Pod.Spec.NodeName
 }
 
-// try returns the command that runs the probe as well as kubectl can.
+// try returns the command that runs the probe as well as kubectl can. A container that does not run is inspected instead.
 func (e *explainer) try(p plan.PlannedProbe) string {
 	probe, pod := &p.Plan.Probe, e.in.Pod.Name
+	for _, status := range statusesOf(e.in.Pod) {
+		if status.Name == p.Plan.ContainerName && status.State.Running == nil {
+			return cmp.Or(logsOf(e.in.Namespace, pod, &status), e.kubectl("describe pod %s", pod))
+		}
+	}
 	switch {
 	case probe.Exec != nil:
 		return e.kubectl("exec %s -c %s -- %s", pod, p.Plan.ContainerName, text.Shell(probe.Exec.Command))
@@ -133,7 +142,7 @@ func (e *explainer) explain(title string, p plan.PlannedProbe, f *diagnosis.Find
 	}
 	switch f.Reason {
 	case diagnosis.NoAddress, diagnosis.NotProvided, diagnosis.NotStarted:
-		step.Next = e.kubectl("describe pod %s", e.in.Pod.Name)
+		step.Next = inspect(e.in.Namespace, e.in.Pod)
 	case diagnosis.NoPlan, diagnosis.NotPlanned, diagnosis.PlanOutdated:
 		step.Next, step.Evidence = e.managerLogs(), planDifferences(diagnosis.Entry(e.in.Plan, e.in.Pod), e.want())
 	case diagnosis.PlanNotRunning:
@@ -144,7 +153,8 @@ func (e *explainer) explain(title string, p plan.PlannedProbe, f *diagnosis.Find
 	case diagnosis.Reason(v1alpha1.ProbeCannotRun), diagnosis.Reason(v1alpha1.ProbeNotEnded), diagnosis.Reason(v1alpha1.ProbeWaitingForSlot):
 		step.Evidence = []string{"a probe without a result does not change the marks"}
 		if f.Reason == diagnosis.Reason(v1alpha1.ProbeCannotRun) {
-			step.Next = e.try(p)
+			// kubectl could not run it either. The marker says what is run.
+			step.Next = e.kubectl("get podprobemarker %s -o yaml", p.ID.Marker)
 		}
 	case diagnosis.Reason(v1alpha1.ProbeRateLimited):
 		step.Evidence, step.Next = []string{"its results count as usual"}, ""
@@ -159,7 +169,7 @@ func (e *explainer) explain(title string, p plan.PlannedProbe, f *diagnosis.Find
 		}
 	}
 	if !f.Until.IsZero() {
-		step.Next = e.repeat()
+		step.Next = e.follow()
 	}
 	e.add(step)
 }

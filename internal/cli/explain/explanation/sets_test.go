@@ -4,6 +4,7 @@
 package explanation_test
 
 import (
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/explain/explanation"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // arena returns a CloneSet whose three pods are updated and available, as the edit changes it.
@@ -67,6 +69,29 @@ func setCases() map[string]workloadCase {
 				"  node a, pod arena-b: spec.lifecycle.preDelete holds it in the state PreparingDelete until the label busy=true is removed",
 			},
 		},
+		"CloneSet, stalled by an image that cannot be pulled": {
+			in: explanation.WorkloadInput{
+				Object: arena(func(set *v1alpha1.CloneSet) {
+					set.Status.UpdatedAvailableReplicas = 2
+					set.Status.Conditions = []v1alpha1.CloneSetCondition{{
+						Type: v1alpha1.CloneSetConditionTypeProgressing, Status: corev1.ConditionFalse,
+						Reason: string(v1alpha1.CloneSetProgressDeadlineExceeded), Message: "timed out", LastTransitionTime: ago(time.Minute),
+					}}
+				}),
+				Pods: []*corev1.Pod{func() *corev1.Pod {
+					pod := arenaPod("arena-a", nil)
+					waits("ImagePullBackOff", "no such image")(pod)
+					return pod
+				}()},
+			},
+			want: []string{
+				"problem Condition Progressing: False (ProgressDeadlineExceeded) for 60s: timed out",
+				"problem Rollout: timed out",
+				"problem Pods: 0 of 1 are available, and node a, pod arena-a: container main waits: ImagePullBackOff: no such image",
+				"  node a, pod arena-a: container main waits: ImagePullBackOff: no such image",
+			},
+			next: "kubectl -n ns describe pod arena-a",
+		},
 		"CloneSet, paused": {
 			in: explanation.WorkloadInput{Object: arena(func(set *v1alpha1.CloneSet) {
 				set.Spec.UpdateStrategy.Paused = true
@@ -80,5 +105,56 @@ func setCases() map[string]workloadCase {
 			})},
 			want: []string{"ok Rollout: 1 of 3 pods are updated and available; kept at an earlier revision: 2", "ok Pods: 0 of 0 are available"},
 		},
+	}
+}
+
+// TestPodsThatWait says what the set of a pod waits for in it.
+func TestPodsThatWait(t *testing.T) {
+	t.Parallel()
+	const held = "in the state PreparingDelete"
+	hook := func(set *v1alpha1.CloneSet) {
+		set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "true"}}}
+	}
+	labels := func(pod *corev1.Pod) {
+		pod.Labels[pub.LifecycleStateKey], pod.Labels["hook"] = string(pub.LifecycleStatePreparingDelete), "true"
+	}
+	for name, test := range map[string]struct {
+		set  *v1alpha1.CloneSet
+		edit func(*corev1.Pod)
+		want string
+	}{
+		"held": {set: arena(hook), edit: labels, want: "spec.lifecycle.preDelete holds it " + held + " until the label hook=true is removed"},
+		"held, and the set is not known": {
+			edit: labels, want: "it is " + held + ", and the set cannot be read, so the hook that holds it is not known",
+		},
+		"old, and the update is paused": {
+			set: arena(func(set *v1alpha1.CloneSet) {
+				set.Spec.UpdateStrategy.Paused, set.Status.UpdateRevision, set.Status.UpdatedReplicas = true, "arena-2", 1
+			}),
+			want: "it does not have the update revision yet: the update is paused: 1 of 3 pods are updated",
+		},
+		"as it should be": {set: arena(func(*v1alpha1.CloneSet) {})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := healthy()
+			in.Pod.OwnerReferences = arenaPod("arena-a", nil).OwnerReferences
+			in.Pod.Status.Conditions = append(in.Pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+			if test.set != nil {
+				in.Set = test.set
+			}
+			if test.edit != nil {
+				test.edit(in.Pod)
+			}
+			const marked = "Marked: worker#busy is Succeeded (condition example.com/busy=True, label busy=true)"
+			step, conclusion, next := "info Workload: a pod of the CloneSet arena", marked, ""
+			if test.want != "" {
+				step, conclusion, next = step+": "+test.want, marked+". CloneSet arena: "+test.want, describePod
+			}
+			got := explanation.Pod(in)
+			expect.Equal(t, "step", step, lines(got.Steps)[1])
+			expect.Equal(t, "conclusion", conclusion, got.Conclusion)
+			expect.Equal(t, "next command", next, got.Next)
+			expect.Equal(t, "marked", true, got.Marked)
+		})
 	}
 }

@@ -147,7 +147,7 @@ func reportSetups() map[string]setup {
 		},
 		"threshold pending": {
 			change:     func(in *explanation.Input) { started(in, 20*time.Second) },
-			conclusion: "Waiting: Report of worker#busy: no threshold has been reached yet", next: again,
+			conclusion: "Waiting: Report of worker#busy: no threshold has been reached yet", next: follow,
 			evidence: []string{"the first state takes 1 successes or 3 failures in a row, one run every 10s"},
 		},
 		"no report yet": {
@@ -167,7 +167,7 @@ func reportSetups() map[string]setup {
 				failed(in, "job 7")
 				in.Slices[0].Pods[0].Probes[0].State, in.Pod.Status.Conditions[1].Status = v1alpha1.ProbeUnknown, "Unknown"
 			},
-			conclusion: "Waiting: Report of worker#busy: Unknown for 5m: job 7", next: again,
+			conclusion: "Waiting: Report of worker#busy: Unknown for 5m: job 7", next: follow,
 			evidence: []string{"the container is new and has no result yet"},
 		},
 		"probe cannot be run": {
@@ -176,12 +176,31 @@ func reportSetups() map[string]setup {
 					Name: "worker#busy", Reason: v1alpha1.ProbeCannotRun, Message: "stat /probe: no such file",
 				}}
 			},
-			conclusion: `Problem: Report of worker#busy: cannot be run: stat /probe: no such file`, next: run,
+			conclusion: `Problem: Report of worker#busy: cannot be run: stat /probe: no such file`,
+			next:       "kubectl -n ns get podprobemarker worker -o yaml",
 		},
 		"failing probe": {
 			change:     func(in *explanation.Input) { failed(in, "cat: no file\n") },
 			conclusion: "Marked: worker#busy is Failed (condition example.com/busy=False)", next: run,
 			evidence: []string{"info Report of worker#busy: Failed for 5m: cat: no file\n"},
+		},
+		"crashing container": {
+			change: func(in *explanation.Input) {
+				failed(in, "the container has ended")
+				in.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+				in.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 1, Reason: "Error"}
+			},
+			conclusion: "Marked: worker#busy is Failed (condition example.com/busy=False)",
+			next:       "kubectl -n ns logs worker-0 -c main --tail=50 --previous",
+		},
+		"container that cannot start": {
+			change: func(in *explanation.Input) {
+				failed(in, "the container has ended")
+				in.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 128, Reason: "StartError"},
+				}
+			},
+			conclusion: "Marked: worker#busy is Failed (condition example.com/busy=False)", next: describePod,
 		},
 		"exec timeout": {
 			change:     func(in *explanation.Input) { failed(in, "timed out after 1s") },
@@ -250,7 +269,7 @@ func markSetups() map[string]setup {
 			},
 			conclusion: "Waiting: Marks of worker#busy: the pod does not have the marks of the state: condition example.com/busy, label busy: " +
 				"the manager has not written them",
-			next: again,
+			next: follow,
 		},
 		"marks left over": {
 			change: func(in *explanation.Input) {
@@ -297,7 +316,7 @@ func accessSetups() map[string]setup {
 				in.Unread[permission.Markers] = permission.Missing{Resource: permission.Markers}
 				in.Markers = nil
 			},
-			conclusion: "Problem: Markers: the markers of namespace ns cannot be read, because Seamark is not installed in the cluster", next: "kubectl get crd podprobemarkers.apps.kruise.io",
+			conclusion: "Problem: Markers: the markers of namespace ns cannot be read, because Seamark is not installed in the cluster", next: "seamark check",
 		},
 		"no permission for markers": {
 			change:     func(in *explanation.Input) { in.Unread[permission.Markers], in.Markers = forbidden, nil },

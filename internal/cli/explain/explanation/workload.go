@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/rollout"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // WorkloadInput is everything that the state of a set or a job depends on, as far as it could be read.
@@ -88,6 +89,7 @@ func Workload(given WorkloadInput) WorkloadExplanation {
 		}
 	}
 	slices.SortFunc(w.pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	w.following = w.describe()
 	w.leader("Controllers", "controller", "workloads", "sets and jobs do not change")
 	w.status()
 	w.rollout()
@@ -97,8 +99,8 @@ func Workload(given WorkloadInput) WorkloadExplanation {
 		return x
 	}
 	x.Conclusion, x.Settled = "Settled: nothing is wrong, and nothing is waited for", true
-	if step := w.first(Unknown); step != nil {
-		x.Conclusion, x.Next = "Settled, as far as it could be read. Not checked: "+strings.Join(w.unchecked(), ", "), step.Next
+	if unknown := w.first(Unknown); unknown != nil {
+		x.Conclusion, x.Next = "Settled, as far as it could be read. Not checked: "+strings.Join(w.unchecked(), ", "), unknown.Next
 	}
 	return x
 }
@@ -137,18 +139,18 @@ func (w *workload) rollout() {
 		return
 	}
 	state := w.set.State()
-	step := Step{Title: "Rollout", Verdict: Waiting, Text: state.Message, Next: w.seamark("rollout status")}
+	s := Step{Title: "Rollout", Verdict: Waiting, Text: state.Message, Next: w.seamark("rollout status")}
 	switch state.Phase {
 	case rollout.NotObserved: // The step about the generation says it.
 		return
 	case rollout.Complete:
-		step.Verdict, step.Next = OK, ""
+		s.Verdict, s.Next = OK, ""
 	case rollout.Stalled:
-		step.Verdict, step.Next = Problem, w.describe()
+		s.Verdict, s.Next = Problem, w.cause()
 	case rollout.Paused:
-		step.Next = w.seamark("rollout resume")
+		s.Next = w.seamark("rollout resume")
 	}
-	w.add(step)
+	w.add(s)
 }
 
 // seamark returns a command about the object.
@@ -199,10 +201,29 @@ func (w *workload) status() {
 			w.add(Step{
 				Title: "Condition " + c.Type, Verdict: Verdict(severity), Text: fmt.Sprintf(
 					"%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message,
-				), Next: w.describe(),
+				), Next: w.shows(c),
 			})
 		}
 	}
+}
+
+// shows returns the command that shows the cause of a condition: a pod, if the condition is about how far the pods are.
+func (w *workload) shows(c *metav1.Condition) string {
+	switch c.Type {
+	case v1alpha1.ConditionStalled, step.Progressing, v1alpha1.BroadcastJobComplete:
+		return w.cause()
+	}
+	return w.describe()
+}
+
+// cause returns the command that shows why the first pod by name that needs attention is not as it should be, or else the object.
+func (w *workload) cause() string {
+	for _, pod := range w.pods {
+		if _, wrong := w.stateOf(pod); wrong {
+			return inspect(pod.Namespace, pod)
+		}
+	}
+	return w.describe()
 }
 
 // severity returns the severity of a condition of the object.

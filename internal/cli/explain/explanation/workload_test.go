@@ -99,7 +99,7 @@ func broadcastPod(node string, phase corev1.PodPhase) *corev1.Pod {
 	pod.Name, pod.Spec.NodeName, pod.Status.Phase = "report-"+node, node, phase
 	if phase == corev1.PodFailed {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}},
+			Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 3, Reason: "Error"}},
 		}}
 	}
 	return pod
@@ -154,6 +154,8 @@ func lines(steps []explanation.Step) (lines []string) {
 type workloadCase struct {
 	in   explanation.WorkloadInput
 	want []string
+	// next is the command of the conclusion. Empty matches any.
+	next string
 }
 
 func workloadCases() map[string]workloadCase {
@@ -269,6 +271,7 @@ func workloadCases() map[string]workloadCase {
 				"problem Pods: 0 of 1 have succeeded, and node a, pod report-a: failed: container main ended with the exit code 3 (Error)",
 				"  node a, pod report-a: failed: container main ended with the exit code 3 (Error)",
 			},
+			next: "kubectl -n ns logs report-a -c main --tail=50",
 		},
 		"ImagePullJob, pulls": {
 			in: explanation.WorkloadInput{
@@ -371,6 +374,9 @@ func TestWorkloads(t *testing.T) {
 				if step.Verdict == explanation.Problem && step.Next == "" {
 					t.Errorf("no next command for %q", step.Text)
 				}
+			}
+			if test.next != "" {
+				expect.Equal(t, "next command", test.next, got.Next)
 			}
 			if got.Settled != settled || got.Conclusion == "" {
 				t.Errorf("settled is %v, want %v: %q", got.Settled, settled, got.Conclusion)
