@@ -47,7 +47,7 @@ type PodProbeMarkerStatus struct {
 	PodErrors []PodError `json:"podErrors,omitempty"`
 
 	// conditions describe problems of the marker: ProbesResolved, MarksExclusive and
-	// MarksApplied. They are True if there is no problem. MarksRemoved is False while the deletion of the marker
+	// MarksApplied. They are True if there is no problem. PodsMatched is False while matchedPods is 0. MarksRemoved is False while the deletion of the marker
 	// makes no progress, and names what blocks it. Added by Seamark.
 	// +optional
 	// +listType=map

@@ -116,6 +116,10 @@ const (
 	// are limited.
 	ConditionMarksApplied = "MarksApplied"
 
+	// ConditionPodsMatched is the type of the PodProbeMarker condition that is False while matchedPods is 0. Otherwise, the
+	// marker does not have it.
+	ConditionPodsMatched = "PodsMatched"
+
 	// ConditionDecodable is the type of the condition of a workload, SidecarSet or job that is False while the object
 	// has a value of another type than the field, such as a number in an annotation. Its pods stay as they are.
 	// An object that can be decoded does not have it.

@@ -49,6 +49,9 @@ func next(current v1alpha1.PodProbeMarkerStatus, generation int64, matched int, 
 		MatchedPods:        int64(matched),
 		Conditions:         slices.Clone(current.Conditions),
 	}
+	if matched > 0 {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionPodsMatched)
+	}
 	for _, f := range findings {
 		f.ObservedGeneration = generation
 		f.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
@@ -59,11 +62,12 @@ func next(current v1alpha1.PodProbeMarkerStatus, generation int64, matched int, 
 
 // news returns the findings that are False and were not so before, or had another reason or
 // cause. A change in the number of affected pods is not news. After a restart of the manager
-// the cause of a stored problem is unknown, and only the status and the reason count.
+// the cause of a stored problem is unknown, and only the status and the reason count. That a marker has no pods is not news:
+// workloads are scaled to zero.
 func news(before v1alpha1.PodProbeMarkerStatus, causes map[string]string, findings []finding) []finding {
 	var fresh []finding
 	for _, f := range findings {
-		if f.Status != metav1.ConditionFalse {
+		if f.Status != metav1.ConditionFalse || f.Type == v1alpha1.ConditionPodsMatched {
 			continue
 		}
 		old := meta.FindStatusCondition(before.Conditions, f.Type)

@@ -43,6 +43,15 @@ func TestNextChangesTransitionTimesOnlyWithTheStatus(t *testing.T) {
 	}
 }
 
+// A marker has the condition about its pods only while it has none, and it is no news.
+func TestMarkerWithoutPods(t *testing.T) {
+	first, later := time.Unix(1_700_000_000, 0), time.Unix(1_700_000_060, 0)
+	empty := next(v1alpha1.PodProbeMarkerStatus{}, 1, 0, []finding{unmatched()}, first)
+	expect.Equal(t, "status without a change", empty, next(empty, 1, 0, []finding{unmatched()}, later))
+	expect.Equal(t, "news", 0, len(news(v1alpha1.PodProbeMarkerStatus{}, nil, []finding{unmatched()})))
+	expect.Equal(t, "conditions with a pod", 0, len(next(empty, 1, 1, nil, later).Conditions))
+}
+
 func TestNews(t *testing.T) {
 	const resolved = v1alpha1.ConditionProbesResolved
 	good := found("True", "Resolved", "")

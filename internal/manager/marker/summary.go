@@ -30,6 +30,7 @@ const (
 	reasonInvalid     = "InvalidSpec"
 	reasonKeyConflict = "KeyConflict"
 	reasonAnnotation  = "InvalidAnnotation"
+	reasonNoPods      = "NoPods"
 )
 
 // pods counts the affected pods and has the name of the first, and what it reports.
@@ -66,7 +67,11 @@ func (s *summary) findings(marker *v1alpha1.PodProbeMarker) []finding {
 	for i := range marker.Spec.Probes {
 		order[marker.Spec.Probes[i].Name] = i
 	}
-	return []finding{withAnnotations(s.resolved(order), marker), s.exclusive(order)}
+	findings := []finding{withAnnotations(s.resolved(order), marker), s.exclusive(order)}
+	if s.matched == 0 {
+		findings = append(findings, unmatched())
+	}
+	return findings
 }
 
 // withAnnotations returns the condition with the annotation of the marker that has an invalid value, if
@@ -115,6 +120,13 @@ func invalid(err error) finding {
 		reason = string(plan.NamespaceExcluded)
 	}
 	return wrong(v1alpha1.ConditionProbesResolved, reason, err.Error(), err.Error())
+}
+
+// unmatched returns the condition of a marker that probes no pod. It is written together with the number of pods, and never on
+// its own.
+func unmatched() finding {
+	const message = "The selector matches no pod that is bound to a node, initialized and not terminating."
+	return wrong(v1alpha1.ConditionPodsMatched, reasonNoPods, message, message)
 }
 
 func fine(conditionType, reason, message string) finding {

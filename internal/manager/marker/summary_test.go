@@ -34,7 +34,9 @@ func TestSummary(t *testing.T) {
 	}{
 		"no pods": {
 			marker: builders.Marker("ns", "web").Probe(label("p", "a")),
-			want:   []string{resolved, exclusive},
+			want: []string{
+				resolved, exclusive, "PodsMatched False NoPods: The selector matches no pod that is bound to a node, initialized and not terminating.",
+			},
 		},
 		"only eligible pods": {
 			marker:  builders.Marker("ns", "web").Probe(label("p", "a")),

@@ -132,7 +132,7 @@ func TestRefusedStatus(t *testing.T) {
 	f.fail = nil
 	f.now = f.now.Add(interval)
 	f.check("ns")
-	expect.Equal(t, fmt.Sprintf("conditions written after %s", interval), 3*3, len(f.statuses))
+	expect.Equal(t, fmt.Sprintf("conditions written after %s", interval), 3*4, len(f.statuses))
 }
 
 // An agent reports an error with a reason and a text that break the rules of conditions.
