@@ -53,8 +53,10 @@ type Query struct {
 	// have only what rows and marks are computed from: see podview.PodTrimmer. Without it, 10,000
 	// pods take several times the memory.
 	Whole bool
-	// Controllers keeps the kind and the name of the controller of each pod.
+	// Controllers keeps the kind, the name and the UID of the controller of each pod.
 	Controllers bool
+	// Statuses keeps the conditions of each pod and the statuses of its containers.
+	Statuses bool
 }
 
 // Snapshot is what Read has read.
@@ -120,9 +122,14 @@ func newReading(reader client.Reader, query Query) *reading {
 	if query.Controllers {
 		pods = pods.WithControllers()
 	}
+	if query.Statuses {
+		pods = pods.WithStatuses()
+	}
+	input := probestatus.NewInput(options)
+	input.Statuses = query.Statuses
 	return &reading{
 		query: query, reader: reader, pods: pods, plans: podview.NewPlanTrimmer(), slices: map[string][]*seamarkv1alpha1.ProbePlan{},
-		snapshot: Snapshot{Input: probestatus.NewInput(options)},
+		snapshot: Snapshot{Input: input},
 	}
 }
 

@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain implements `seamark explain`, which says why a pod is or is not marked, and what a set or a job
-// waits for. It reads what package explanation explains, and prints the result.
+// Package explain implements `seamark explain`, which says why a pod is or is not marked, what a marker does, and what a set
+// or a job waits for. It reads what package explanation explains, and prints the result.
 package explain
 
 import (
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,11 @@ With KIND/NAME, explain instead what a set or a job of apps.kruise.io waits for.
 The steps are its conditions, the nodes without a pod, those that do not fit, the pods that are not
 as they should be, and its runs. A permission that is missing makes a step unknown.
 
+A PodProbeMarker, and a workload of Kubernetes itself, are explained by the marks of their pods:
+%s.
+The steps are the pods, the markers that match them, the agents of their nodes, and for each probe
+how many pods are in which state, and why others have none.
+
 For a pod, the command needs the permission to get the pod and to list podprobemarkers. Without the
 permissions for the node, its plan and its reports, it explains the rest, and takes the states
 from the conditions of the pod. It changes nothing.
@@ -63,6 +69,9 @@ const example = `  # Explain the marks of a pod
 
   # Explain which nodes have no pod of a DaemonSet, and why
   %[1]s explain daemonset/node-agent -n jobs
+
+  # Explain why a marker does nothing
+  %[1]s explain podprobemarker/worker -n jobs
 
   # Print the problems
   %[1]s explain worker-0 -o json | jq '.steps[] | select(.verdict == "problem")'`
@@ -96,7 +105,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 		Use:        "explain POD|KIND/NAME",
 		Short:      "Explain why a pod is or is not marked, or what a set or a job waits for",
 		SuggestFor: []string{"describe", "why"},
-		Long:       fmt.Sprintf(long, strings.Join(kindNames(), ", ")),
+		Long:       fmt.Sprintf(long, strings.Join(setKinds(), ", "), strings.Join(podKindNames(), ", ")),
 		Example:    fmt.Sprintf(example, program),
 		Args:       onePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -137,8 +146,8 @@ func (o *Options) Validate() error {
 	}
 	if kind, name, found := strings.Cut(o.Pod, "/"); found {
 		switch {
-		case kinds.ByName(kind) == nil:
-			errs = append(errs, fmt.Errorf("kind: %q is invalid: must be pod or one of %s", kind, strings.Join(kindNames(), ", ")))
+		case kinds.ByName(kind) == nil && podKindByName(kind) == nil:
+			errs = append(errs, fmt.Errorf("kind: %q is invalid: must be pod or one of %s", kind, strings.Join(slices.Concat(setKinds(), podKindNames()), ", ")))
 		case name == "" || strings.Contains(name, "/"):
 			errs = append(errs, fmt.Errorf("name of the %s: %q is invalid: must be one name", kind, name))
 		case o.Marker != "":
@@ -158,6 +167,9 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	if kind, name, found := strings.Cut(o.Pod, "/"); found {
+		if other := podKindByName(kind); other != nil {
+			return o.explainPods(ctx, connection, other, name)
+		}
 		return o.explainWorkload(ctx, connection, kinds.ByName(kind), name)
 	}
 	in, err := o.read(ctx, connection)

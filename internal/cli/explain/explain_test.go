@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -75,13 +76,18 @@ func objects(t *testing.T) []client.Object {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "seamark-system", Name: "seamark-manager"},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("manager-1"), RenewTime: &metav1.MicroTime{Time: now()}},
 	}
-	return append(workloads(), marked, other, marker, npp, report, agent, lease, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "game"}}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}}
+	marked.Status.Conditions = append(marked.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	marked.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "5d9f"
+	marked.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "game-5d9f", UID: "5d9f", Controller: new(true)}}
+	return append(workloads(), deployment, marked, other, marker, npp, report, agent, lease, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 }
 
 // workloads are a DaemonSet whose only node has no pod, and an AdvancedCronJob that has run.
 func workloads() []client.Object {
 	set := &v1alpha1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "agent", Generation: 2, CreationTimestamp: ago(time.Hour)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "agent", UID: "agent", Generation: 2, CreationTimestamp: ago(time.Hour)},
 		Status:     v1alpha1.DaemonSetStatus{ObservedGeneration: 2},
 	}
 	object := &v1alpha1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "backup", UID: "backup"}}
@@ -155,7 +161,13 @@ func TestOutput(t *testing.T) {
 		"marked-yaml":      {args: []string{"game-0", "-o", "yaml", "-m", "game"}},
 		"namespaced":       {args: []string{"game-0"}, refuse: clusterWide},
 		"daemonset":        {args: []string{"daemonset/agent"}, code: exit.Failed},
-		"cronjob":          {args: []string{"acj/backup", "-o", "json"}, code: exit.Failed},
+		"marker":           {args: []string{"ppm/game"}},
+		"marker-developer": {args: []string{"ppm/game"}, refuse: func(verb string, object any) bool {
+			_, arePods := object.(*corev1.PodList)
+			return !arePods && clusterWide(verb, object)
+		}},
+		"deployment": {args: []string{"deploy/game"}},
+		"cronjob":    {args: []string{"acj/backup", "-o", "json"}, code: exit.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := explainPod(t, test.refuse, test.args...)
@@ -183,7 +195,9 @@ func TestErrors(t *testing.T) {
 		"namespace":           {[]string{"a", "--seamark-namespace", ""}, nil, exit.Usage, `--seamark-namespace: "" is invalid: must not be empty`},
 		"pod does not exist":  {[]string{"game-9"}, nil, exit.Failed, `pod "game-9" not found in namespace games; did you mean "game-0"?`},
 		"pods forbidden":      {[]string{"game-0"}, pods, exit.Access, "no permission to get pods in namespace games"},
-		"kind":                {[]string{"deployment/a"}, nil, exit.Usage, `kind: "deployment" is invalid: must be pod or one of cloneset, statefulset`},
+		"kind":                {[]string{"ingress/a"}, nil, exit.Usage, `kind: "ingress" is invalid: must be pod or one of cloneset, statefulset`},
+		"deployment":          {[]string{"deploy/gam"}, nil, exit.Failed, `deployment "gam" not found in namespace games; did you mean "game"?`},
+		"built-in set":        {[]string{"ds.apps/agent"}, nil, exit.Failed, `daemonset "agent" not found in namespace games`},
 		"empty name of a set": {[]string{"ads/"}, nil, exit.Usage, `name of the ads: "" is invalid: must be one name`},
 		"marker of a set":     {[]string{"ads/a", "-m", "b"}, nil, exit.Usage, `--marker: "b" is invalid: only pods have marks`},
 		"set does not exist": {

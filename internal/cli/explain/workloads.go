@@ -20,7 +20,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
-func kindNames() []string {
+// setKinds returns the names of the kinds of apps.kruise.io whose objects are explained by what they wait for.
+func setKinds() []string {
 	var names []string
 	for _, kind := range kinds.Table() {
 		names = append(names, strings.ToLower(kind.Kind))
@@ -34,12 +35,16 @@ func (o *Options) explainWorkload(ctx context.Context, connection cluster.Connec
 	if err != nil {
 		return err
 	}
-	x := explanation.Workload(in)
+	return o.printSettled(explanation.Workload(in))
+}
+
+// printSettled prints the explanation. The error of an object that is not settled does not repeat why.
+func (o *Options) printSettled(x explanation.WorkloadExplanation) error {
 	if err := o.print(x, x.Answer); err != nil {
 		return exit.Failure(err)
 	}
 	if !x.Settled {
-		return exit.Failure(fmt.Errorf("%s %s is not settled", kind.Kind, name))
+		return exit.Failure(fmt.Errorf("%s %s is not settled", x.Kind, x.Name))
 	}
 	return nil
 }
@@ -53,7 +58,8 @@ func (o *Options) readWorkload(ctx context.Context, connection cluster.Connectio
 	if kind.ClusterScoped {
 		namespace = ""
 	}
-	if err := getWorkload(ctx, connection.Client, kind, object, types.NamespacedName{Namespace: namespace, Name: name}); err != nil {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if err := getObject(ctx, connection.Client, kind.Kind, permission.Resource(kind.Definition()), object, kind.NewList(), key); err != nil {
 		return in, err
 	}
 	in.Object = object
@@ -73,15 +79,16 @@ func (o *Options) readWorkload(ctx context.Context, connection cluster.Connectio
 	return in, r.err
 }
 
-// getWorkload reads the object, and names a similar one if there is none.
-func getWorkload(ctx context.Context, reader client.Reader, kind *kinds.Kind, object client.Object, key types.NamespacedName) error {
-	resource := permission.Resource(kind.Definition())
+// getObject reads the object, and names a similar one if there is none.
+func getObject(ctx context.Context, reader client.Reader, kind string, resource permission.Resource, object client.Object, list client.ObjectList,
+	key types.NamespacedName,
+) error {
 	err := reader.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) && !cluster.IsNotInstalled(err) {
 		var names []string
 		// Without the permission to list, nothing is suggested.
-		_ = cluster.Each(ctx, reader, kind.NewList(), func(other client.Object) { names = append(names, other.GetName()) }, client.InNamespace(key.Namespace))
-		return cluster.NotFound(strings.ToLower(kind.Kind), key.Name, names, where(key.Namespace))
+		_ = cluster.Each(ctx, reader, list, func(other client.Object) { names = append(names, other.GetName()) }, client.InNamespace(key.Namespace))
+		return cluster.NotFound(strings.ToLower(kind), key.Name, names, where(key.Namespace))
 	}
 	missing, failure := cluster.MissingOf(err, "get", resource, key.Namespace)
 	if missing != nil {

@@ -60,7 +60,7 @@ func build(pods []*corev1.Pod, rows []probestatus.Row) []Workload {
 	}
 	var all []owned
 	for _, pod := range pods {
-		kind, name, revision := ownerOf(pod)
+		kind, name, revision := OwnerOf(pod)
 		all = append(all, owned{pod, kind, name, revision})
 	}
 	slices.SortFunc(all, func(a, b owned) int {
@@ -89,10 +89,10 @@ func build(pods []*corev1.Pod, rows []probestatus.Row) []Workload {
 	return workloads
 }
 
-// ownerOf returns the workload and the revision of a pod. A ReplicaSet that belongs to a Deployment
-// is recognized by its name, which ends with the hash of the template, so that ReplicaSets need not
-// be read.
-func ownerOf(pod *corev1.Pod) (kind, name, revision string) {
+// OwnerOf returns the workload and the revision of a pod. The kind is Pod and the name is empty if it has no controller. A
+// ReplicaSet that belongs to a Deployment is recognized by its name, which ends with the hash of the template, so that
+// ReplicaSets need not be read.
+func OwnerOf(pod *corev1.Pod) (kind, name, revision string) {
 	controller := metav1.GetControllerOfNoCopy(pod)
 	if controller == nil {
 		return "Pod", "", ""

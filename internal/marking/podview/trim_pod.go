@@ -31,6 +31,8 @@ type PodTrimmer struct {
 	controllers *pool[[]metav1.OwnerReference]
 	// agents is the namespace of the agents.
 	agents string
+	// statuses is whether trimmed pods keep their conditions and the statuses of their containers.
+	statuses bool
 }
 
 // NewPodTrimmer returns a trimmer for the views with the options.
@@ -45,10 +47,17 @@ func NewPodTrimmer(options Options) *PodTrimmer {
 	}
 }
 
-// WithControllers makes trimmed pods keep the group, the kind and the name of their controller, which only the
-// web page shows. It returns the trimmer.
+// WithControllers makes trimmed pods keep the group, the kind, the name and the UID of their controller, which only
+// clients show. It returns the trimmer.
 func (t *PodTrimmer) WithControllers() *PodTrimmer {
 	t.controllers = newPool[[]metav1.OwnerReference]()
+	return t
+}
+
+// WithStatuses makes trimmed pods keep all conditions and the statuses of their containers, about 1 KiB for each container. It
+// returns the trimmer.
+func (t *PodTrimmer) WithStatuses() *PodTrimmer {
+	t.statuses = true
 	return t
 }
 
@@ -92,6 +101,10 @@ func (t *PodTrimmer) Trim(pod *corev1.Pod) *corev1.Pod {
 	if plan.HasRun(pod) && (pod.Status.PodIP == "" || !plan.Initialized(pod)) {
 		trimmed.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
 	}
+	if t.statuses {
+		trimmed.Status.Conditions = pod.Status.Conditions
+		trimmed.Status.ContainerStatuses, trimmed.Status.InitContainerStatuses = pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses
+	}
 	if IsAgent(pod, t.agents) {
 		keepAgent(trimmed, pod)
 	}
@@ -113,8 +126,8 @@ func (t *PodTrimmer) trimOwners(pod *corev1.Pod) []metav1.OwnerReference {
 		return nil
 	}
 	key := appendString(appendString(appendString(nil, controller.APIVersion), controller.Kind), controller.Name)
-	return t.controllers.share(key, []metav1.OwnerReference{{
-		APIVersion: controller.APIVersion, Kind: controller.Kind, Name: controller.Name, Controller: controller.Controller,
+	return t.controllers.share(appendString(key, string(controller.UID)), []metav1.OwnerReference{{
+		APIVersion: controller.APIVersion, Kind: controller.Kind, Name: controller.Name, UID: controller.UID, Controller: controller.Controller,
 	}})
 }
 

@@ -47,6 +47,8 @@ type Input struct {
 	// NodesUnread, PlansUnread and ReportsUnread are whether these could not be read, so that it
 	// is no problem if one is missing.
 	NodesUnread, PlansUnread, ReportsUnread bool
+	// Statuses is whether the pods have the statuses of their containers.
+	Statuses bool
 	// Now is the current time: see diagnosis.Input.
 	Now time.Time
 }

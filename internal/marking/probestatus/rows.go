@@ -62,7 +62,7 @@ func (in Input) rowsOf(pod *corev1.Pod, markers namespaceMarkers, parser *mark.P
 	r.refused = mark.RefusedValues(r.pod.Plan.Probes, r.pod.Report, r.marks)
 	r.findings = diagnosis.New(diagnosis.Input{
 		Pod: r.pod, Options: in.Options, Node: in.report(pod), Markers: markers.all,
-		PlanUnread: in.PlansUnread || in.NodesUnread, ReportsUnread: in.ReportsUnread, Now: in.Now,
+		PlanUnread: in.PlansUnread || in.NodesUnread, ReportsUnread: in.ReportsUnread, Statuses: in.Statuses, Now: in.Now,
 	})
 	rows := make([]Row, 0, len(r.pod.Plan.Probes)+len(problems))
 	for _, probe := range r.pod.Plan.Probes {

@@ -172,6 +172,14 @@ func (e *explainer) compare(m *plan.Marker) other {
 	return o
 }
 
+// immutable says what to do about a selector that does not match.
+const immutable = "the selector of a marker is immutable: correct the labels in the pod template, or delete the marker and create another one"
+
+// nearer compares how far markers are from matching.
+func nearer(a, b other) int {
+	return cmp.Or(len(a.unmet)-len(b.unmet), min(b.near, 1)-min(a.near, 1), strings.Compare(a.name, b.name))
+}
+
 // similar returns which of the candidates may have been meant, for a line of evidence.
 func similar(word string, candidates []string) string {
 	if closest := text.Closest(word, candidates); closest != "" && closest != word {
@@ -183,9 +191,7 @@ func similar(word string, candidates []string) string {
 // others adds the steps about markers that do not match, the closest first. If none matches, that
 // is a problem.
 func (e *explainer) others(others []other, matched int) {
-	slices.SortStableFunc(others, func(a, b other) int {
-		return cmp.Or(len(a.unmet)-len(b.unmet), min(b.near, 1)-min(a.near, 1), strings.Compare(a.name, b.name))
-	})
+	slices.SortStableFunc(others, nearer)
 	if matched == 0 && len(others) == 0 && len(e.invalid) == 0 {
 		e.nowhere()
 		return
@@ -201,8 +207,7 @@ func (e *explainer) others(others []other, matched int) {
 			if e.in.Marker != "" {
 				what = "it does not match: " + o.unmet[0]
 			}
-			evidence := append(slices.Clone(o.unmet[1:]), "the selector of a marker is immutable: correct the labels in the pod template, "+
-				"or delete the marker and create another one")
+			evidence := append(slices.Clone(o.unmet[1:]), immutable)
 			e.problem(title, what, e.kubectl("get podprobemarker %s -o yaml", o.name), evidence...)
 			continue
 		}

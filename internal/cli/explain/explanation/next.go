@@ -14,7 +14,7 @@ import (
 
 // follow returns the command that shows what is waited for while it changes.
 func (e *explainer) follow() string {
-	if e.in.Pod == nil {
+	if e.following != "" {
 		return e.following
 	}
 	command := fmt.Sprintf("seamark get %s -n %s --watch", e.in.Name, e.in.Namespace)

@@ -36,6 +36,16 @@ func arenaPod(name string, labels map[string]string) *corev1.Pod {
 	return pod
 }
 
+// logs returns a SidecarSet with selected pods that run without it, and a condition.
+func logs(uninjected int32, condition string, status metav1.ConditionStatus) *v1alpha1.SidecarSet {
+	set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs"}, Status: v1alpha1.SidecarSetStatus{
+		MatchedPods: 3, UpdatedPods: 2, ReadyPods: 1, UninjectedPods: uninjected,
+		Conditions: []metav1.Condition{{Type: condition, Status: status, Reason: "Why", Message: "because", LastTransitionTime: ago(time.Minute)}},
+	}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "worker"}}
+	return set
+}
+
 func setCases() map[string]workloadCase {
 	busy := map[string]string{pub.LifecycleStateKey: string(pub.LifecycleStatePreparingDelete), "busy": "true"}
 	return map[string]workloadCase{
@@ -98,6 +108,29 @@ func setCases() map[string]workloadCase {
 				set.Status.UpdatedReplicas, set.Status.UpdatedAvailableReplicas = 1, 1
 			})},
 			want: []string{"waiting Rollout: the update is paused: 1 of 3 pods are updated", "ok Pods: 0 of 0 are available"},
+		},
+		"SidecarSet, refused": {
+			in: explanation.WorkloadInput{Object: logs(3, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse)},
+			want: []string{
+				"problem Condition Accepted: False (Why) for 60s: because", "info Pods: 3 pods have the containers, 2 of them of the latest revision and 1 ready",
+				"problem Pods without the containers: 3 selected by the set",
+				"  pods that are recreated do not get the containers either: its entry has not been written yet",
+			},
+		},
+		"SidecarSet, pods without the containers": {
+			in: explanation.WorkloadInput{Object: logs(4, v1alpha1.SidecarSetInjecting, metav1.ConditionTrue)},
+			want: []string{
+				"ok Condition Injecting: True (Why) for 60s: because", "info Pods: 3 pods have the containers, 2 of them of the latest revision and 1 ready",
+				"problem Pods without the containers: 4 selected by the set", "  recreate them, for example by kubectl rollout restart of their workloads: " +
+					"they were created before the set was in force, or while no injector answered",
+			},
+			next: "kubectl get pods --all-namespaces -l app=worker",
+		},
+		"SidecarSet, all pods have the containers": {
+			in: explanation.WorkloadInput{Object: logs(0, v1alpha1.SidecarSetInjecting, metav1.ConditionTrue)},
+			want: []string{
+				"ok Condition Injecting: True (Why) for 60s: because", "info Pods: 3 pods have the containers, 2 of them of the latest revision and 1 ready",
+			},
 		},
 		"CloneSet, a partition is reached": {
 			in: explanation.WorkloadInput{Object: arena(func(set *v1alpha1.CloneSet) {

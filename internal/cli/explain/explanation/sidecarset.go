@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 )
 
@@ -40,15 +41,15 @@ func (e *explainer) sidecarSets() {
 // injected describes what the pod has of the set.
 func (e *explainer) injected(set *v1alpha1.SidecarSet) string {
 	stamped := inject.Of(e.in.Pod, set.Name)
-	text := fmt.Sprintf("added its containers, in the revision %s", stamped.Revision)
+	what := fmt.Sprintf("added its containers, in the revision %s", stamped.Revision)
 	switch force := set.Status.InForce; {
 	case force == nil || force.Revision == stamped.Revision:
 	case force.NamedRevision == stamped.Revision:
-		text += ", which the set names for new pods"
+		what += ", which the set names for new pods"
 	default:
-		text += "; the latest one is " + force.Revision
+		what += "; the latest one is " + force.Revision
 	}
-	return text
+	return what
 }
 
 // notInjected returns why the pod does not have the containers of the set, or nothing if the set does not select it.
@@ -92,8 +93,29 @@ func messageOf(condition *metav1.Condition) string {
 
 // sidecarSet says how many pods have the containers of a SidecarSet.
 func (w *workload) sidecarSet(set *v1alpha1.SidecarSet) {
+	status := &set.Status
 	w.add(Step{Title: "Pods", Verdict: Info, Text: fmt.Sprintf(
-		"%d pods have the containers, %d of them of the latest revision and %d ready; %d selected pods run without them",
-		set.Status.MatchedPods, set.Status.UpdatedPods, set.Status.ReadyPods, set.Status.UninjectedPods,
+		"%s have the containers, %d of them of the latest revision and %d ready", text.Count(status.MatchedPods, "pod"), status.UpdatedPods, status.ReadyPods,
 	)})
+	if status.UninjectedPods == 0 {
+		return
+	}
+	advice := "recreate them, for example by kubectl rollout restart of their workloads: they were created before the set was in force, or while no injector answered"
+	if injecting := meta.FindStatusCondition(status.Conditions, v1alpha1.SidecarSetInjecting); injecting == nil || injecting.Status != metav1.ConditionTrue {
+		advice = "pods that are recreated do not get the containers either: " + messageOf(injecting)
+	}
+	w.problem("Pods without the containers", fmt.Sprintf("%d selected by the set", status.UninjectedPods), selectedBy(set), advice)
+}
+
+// selectedBy returns the command that lists the pods that the set selects.
+func selectedBy(set *v1alpha1.SidecarSet) string {
+	selector, namespace := set.Spec.Selector, set.Spec.Namespace
+	if force := set.Status.InForce; force != nil {
+		selector, namespace = force.Selector, force.Namespace
+	}
+	where := "--all-namespaces"
+	if namespace != "" {
+		where = "-n " + namespace
+	}
+	return fmt.Sprintf("kubectl get pods %s -l %s", where, text.Shell([]string{metav1.FormatLabelSelector(selector)}))
 }

@@ -94,15 +94,20 @@ func Workload(given WorkloadInput) WorkloadExplanation {
 	w.status()
 	w.rollout()
 	w.parts()
-	x := WorkloadExplanation{Namespace: object.GetNamespace(), Kind: given.Kind, Name: object.GetName(), Answer: w.answer()}
-	if x.Conclusion != "" {
-		return x
+	x := WorkloadExplanation{Namespace: object.GetNamespace(), Kind: given.Kind, Name: object.GetName()}
+	x.settle(w.explainer)
+	return x
+}
+
+// settle sets the answer from the steps.
+func (x *WorkloadExplanation) settle(e *explainer) {
+	if x.Answer = e.answer(); x.Conclusion != "" {
+		return
 	}
 	x.Conclusion, x.Settled = "Settled: nothing is wrong, and nothing is waited for", true
-	if unknown := w.first(Unknown); unknown != nil {
-		x.Conclusion, x.Next = "Settled, as far as it could be read. Not checked: "+strings.Join(w.unchecked(), ", "), unknown.Next
+	if unknown := e.first(Unknown); unknown != nil {
+		x.Conclusion, x.Next = "Settled, as far as it could be read. Not checked: "+strings.Join(e.unchecked(), ", "), unknown.Next
 	}
-	return x
 }
 
 // hook explains the objects of a kind.

@@ -340,18 +340,6 @@ func workloadCases() map[string]workloadCase {
 			})},
 			want: []string{"waiting Condition Scheduled: False (Paused) for 60m: spec.paused is true.", "info Last run: there was none"},
 		},
-		"SidecarSet": {
-			in: explanation.WorkloadInput{Object: &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs"}, Status: v1alpha1.SidecarSetStatus{
-				MatchedPods: 3, UpdatedPods: 2, ReadyPods: 1, UninjectedPods: 4,
-				Conditions: []metav1.Condition{{
-					Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", Message: "spec: is wrong", LastTransitionTime: ago(time.Minute),
-				}},
-			}}},
-			want: []string{
-				"problem Condition Accepted: False (Invalid) for 60s: spec: is wrong",
-				"info Pods: 3 pods have the containers, 2 of them of the latest revision and 1 ready; 4 selected pods run without them",
-			},
-		},
 	}
 }
 
