@@ -16,10 +16,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -164,6 +167,40 @@ func TestMissingCRDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.answered("Problem: Markers: the markers of namespace NAMESPACE cannot be read, because Seamark is not installed in the cluster")
+}
+
+// TestMarkers explains a marker without pods, and one whose pod a Deployment has, and the Deployment.
+func TestMarkers(t *testing.T) {
+	startManager(t)
+	w := newWorld(t)
+	w.agent(corev1.ConditionTrue)
+	w.Create(builders.Marker(w.Namespace, "wroker").Selector("app", "wroker").Unsaved().Probe(busy()).Build())
+	deployment := &appsv1.Deployment{ObjectMeta: w.Meta("worker")}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "worker"}}
+	deployment.Spec.Template = w.template()
+	deployment.Spec.Template.Labels = deployment.Spec.Selector.MatchLabels
+	w.Create(deployment)
+	w.settles("deploy/worker", "Problem: Pods: it has no pods")
+	pod := w.started(w.pod().Label(appsv1.DefaultDeploymentUniqueLabelKey, "5d9f").Build())
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "worker-5d9f", UID: "5d9f", Controller: new(true)}}
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	w.runPod(pod)
+	w.settles("deployments.apps/worker", "Problem: Marker wroker: no marker matches the pod, and this one is the closest: .*", "ok Pods: 1 of 1 are available")
+	w.settles("ppm/wroker", "Problem: Pods: no pod of namespace .* matches the selector app=wroker", "the closest is pod worker-0:",
+		"it requires app=wroker, and the pod has app=worker, which is similar")
+	w.Until("the marker has the condition PodsMatched", func() error {
+		stored := &v1alpha1.PodProbeMarker{}
+		err := w.Client.Get(w.Context(), types.NamespacedName{Namespace: w.Namespace, Name: "wroker"}, stored)
+		found := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionPodsMatched)
+		return errors.Join(err, await.ErrorIf(found == nil || found.Reason != "NoPods", "%+v", stored.Status))
+	})
+	w.marker(busy())
+	w.report(w.planned(1), v1alpha1.ProbeSucceeded, "")
+	const settled, states = "Settled: nothing is wrong, and nothing is waited for", "ok Probe worker#busy: the states of 1 pod: 1 Succeeded"
+	w.settles("ppm/worker", settled, states, "ok Pods: 1 of 1 that match can be probed", "ok Nodes: 1 of 1 have an agent that is ready: "+w.node)
+	w.settles("deploy/worker", settled, states, "ok Marker worker: it matches: app=worker")
+	w.grant("developer")
+	w.settles("podprobemarkers/worker --as=developer", "Settled, as far as it could be read. Not checked: Manager, Nodes", states)
 }
 
 // startWorkloads runs the controllers of DaemonSets and BroadcastJobs until the test ends.
