@@ -16,14 +16,17 @@ type SidecarSetStatus struct {
 
 	// matchedPods is the number of selected pods that were injected.
 	// +optional
+	// +kubebuilder:default=0
 	MatchedPods int32 `json:"matchedPods"`
 
 	// updatedPods is the number of matched pods that have the latest revision.
 	// +optional
+	// +kubebuilder:default=0
 	UpdatedPods int32 `json:"updatedPods"`
 
 	// readyPods is the number of matched pods that are ready.
 	// +optional
+	// +kubebuilder:default=0
 	ReadyPods int32 `json:"readyPods"`
 
 	// updatedReadyPods is the number of matched pods that have the latest revision and are ready.
@@ -42,7 +45,8 @@ type SidecarSetStatus struct {
 	// uninjectedPods is the number of selected pods that run without the containers: those created before
 	// the set, or while no injector answered. Seamark adds this field.
 	// +optional
-	UninjectedPods int32 `json:"uninjectedPods,omitempty"`
+	// +kubebuilder:default=0
+	UninjectedPods int32 `json:"uninjectedPods"`
 
 	// notUpgradablePods is the number of matched pods that differ from the latest revision in more than
 	// images and resources. Seamark adds this field.

@@ -28,6 +28,8 @@ const (
 // +kubebuilder:printcolumn:name="MATCHED",type=integer,JSONPath=`.status.matchedPods`,description="The number of pods that were injected."
 // +kubebuilder:printcolumn:name="UPDATED",type=integer,JSONPath=`.status.updatedPods`,description="The number of injected pods that have the latest revision."
 // +kubebuilder:printcolumn:name="READY",type=integer,JSONPath=`.status.readyPods`,description="The number of injected pods that are ready."
+// +kubebuilder:printcolumn:name="UNINJECTED",type=integer,JSONPath=`.status.uninjectedPods`,description="The number of selected pods that run without the containers."
+// +kubebuilder:printcolumn:name="ACCEPTED",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether the current generation is in use. It is False for one that is refused, and empty until it is decided."
 // +kubebuilder:printcolumn:name="INJECTING",type=string,JSONPath=`.status.conditions[?(@.type=="Injecting")].status`,description="Whether new pods get the containers."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 

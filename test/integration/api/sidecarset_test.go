@@ -192,16 +192,28 @@ func TestColumnsOfSidecarSets(t *testing.T) {
 	t.Parallel()
 	stored := parsed(t, validSidecarSet, "", edit{"metadata.name", "columns"})
 	expect.NoError(t, server.Client.Create(t.Context(), stored))
-	for _, status := range []any{nil, "False", "True"} {
-		stored.Object["status"] = map[string]any{"matchedPods": int64(3), "updatedPods": int64(2), "readyPods": int64(1)}
-		if status != nil {
-			stored.Object["status"].(map[string]any)["conditions"] = []any{map[string]any{ //nolint:forcetypeassert // It is written above.
-				"type": v1alpha1.SidecarSetInjecting, "status": status, "reason": "Tested", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
-			}}
+	type row = map[string]any
+	condition := func(kind, status string) row {
+		return row{"type": kind, "status": status, "reason": "Tested", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+	}
+	accepted, injecting := v1alpha1.SidecarSetAccepted, v1alpha1.SidecarSetInjecting
+	counts := row{"matchedPods": int64(3), "updatedPods": int64(2), "readyPods": int64(1), "uninjectedPods": int64(4)}
+	for _, test := range []struct{ status, want row }{
+		// A new set has no status.
+		{nil, row{"MATCHED": nil, "UPDATED": nil, "READY": nil, "UNINJECTED": nil, "ACCEPTED": nil, "INJECTING": nil}},
+		// The controller does not write zeros.
+		{
+			row{"conditions": []any{condition(accepted, "False"), condition(injecting, "False")}},
+			row{"MATCHED": int64(0), "UPDATED": int64(0), "READY": int64(0), "UNINJECTED": int64(0), "ACCEPTED": "False", "INJECTING": "False"},
+		},
+		{counts, row{"MATCHED": int64(3), "UPDATED": int64(2), "READY": int64(1), "UNINJECTED": int64(4), "ACCEPTED": nil, "INJECTING": nil}},
+	} {
+		if test.status != nil {
+			stored.Object["status"] = test.status
+			expect.NoError(t, server.Client.Status().Update(t.Context(), stored))
 		}
-		expect.NoError(t, server.Client.Status().Update(t.Context(), stored))
-		want := map[string]any{"Name": "columns", "MATCHED": int64(3), "UPDATED": int64(2), "READY": int64(1), "INJECTING": status}
-		expectColumns(t, v1alpha1.GroupVersion(), "sidecarsets", stored, want)
+		test.want["Name"] = "columns"
+		expectColumns(t, v1alpha1.GroupVersion(), "sidecarsets", stored, test.want)
 	}
 }
 
