@@ -53,6 +53,12 @@ func PodEnded(pod *corev1.Pod) Event {
 	return e
 }
 
+// StartedInPlace returns the event that the update of a pod in place to the revision has started.
+func StartedInPlace(pod, revision string) Event {
+	to := " in place to revision " + revision
+	return PodEvent("SuccessfulUpdatePodInPlace", "Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.", pod)
+}
+
 // Message returns the message.
 func (e *Event) Message() string {
 	switch {

@@ -246,10 +246,10 @@ func fieldsOf(status any) (map[string]any, error) {
 	return fields, nil
 }
 
-// eventPause is the time between two events about the pods of a set that has not converged: a rollout of a
+// EventPause is the time between two events about the pods of a set that has not converged: a rollout of a
 // large set writes to pods several times per second, and each event costs the API server nearly as much
 // as the creation of a pod.
-const eventPause = 5 * time.Second
+const EventPause = 5 * time.Second
 
 // record records the first failure of a step, and its events. Those about pods wait for report. Those of
 // a step that did not succeed are only about the pods whose writes did: the next step has events about
@@ -282,7 +282,7 @@ func (b *base) record(set client.Object, events []planning.Event, outcome *apply
 func (b *base) report(set client.Object, converged bool) (wait time.Duration) {
 	var events []planning.Event
 	b.expect(set, func(e *expectations) {
-		left := eventPause - b.Now().Sub(e.reported)
+		left := EventPause - b.Now().Sub(e.reported)
 		switch {
 		case len(e.events) == 0:
 		case left > 0 && !converged:

@@ -148,8 +148,7 @@ func (s *Step) Event(reason, pod, one, many string) {
 
 // StartInPlace returns the patch that starts to update the pod in place, and adds the event.
 func (s *Step) StartInPlace(pod *corev1.Pod, change *inplace.Change, target inplace.Target) *planning.PodPatch {
-	to := " in place to revision " + target.Revision
-	s.Event("SuccessfulUpdatePodInPlace", pod.Name, "Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.")
+	s.actions.Events = planning.AddEvent(s.actions.Events, planning.StartedInPlace(pod.Name, target.Revision))
 	return lifecycle.Enter(pod, pub.LifecycleStateUpdating, s.Hooks, s.Now).Merge(inplace.Start(pod, change, target, s.Now))
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 )
@@ -29,6 +30,9 @@ type setState struct {
 	pods string
 	// reported is when the status was written.
 	reported time.Time
+	// events are those about updates that have not been recorded, and announced is when the last ones were.
+	events    []planning.Event
+	announced time.Time
 	// refused are the pods that refused an update, and until when they are left alone.
 	refused map[types.UID]refusal
 	// uninjected is the number of selected pods without the set, counted at the time for the generation, or

@@ -14,10 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/update"
 )
 
@@ -30,8 +33,48 @@ const (
 	firstRefusal, longestRefusal = 5 * time.Second, 5 * time.Minute
 )
 
-// update updates pods in place, counts them in the status, and returns when it must be called again.
+// update updates pods in place, counts them in the status, records events, and returns when it must be called again.
 func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) (time.Duration, error) {
+	again, err := c.updatePods(ctx, set, status)
+	return earliest.Wait(again, c.announce(set)), err
+}
+
+// collect keeps the events of a step about the pods whose writes succeeded, until announce.
+func (c *Controller) collect(set *v1alpha1.SidecarSet, events []planning.Event, outcome *apply.Outcome) {
+	succeeded, written := outcome.Succeeded(), sets.New(outcome.Written...)
+	c.states.update(set, func(s *setState) {
+		for i := range events {
+			event := events[i]
+			if !succeeded {
+				event = event.Of(written)
+			}
+			if len(event.Pods) > 0 {
+				s.events = planning.AddEvent(s.events, event)
+			}
+		}
+	})
+}
+
+// announce records the events about pods at once, but not more often than every reconciler.EventPause: an update goes from pod to pod
+// for hours. It returns how long they wait, or zero.
+func (c *Controller) announce(set *v1alpha1.SidecarSet) (wait time.Duration) {
+	var events []planning.Event
+	c.states.update(set, func(s *setState) {
+		switch left := s.announced.Add(reconciler.EventPause).Sub(c.Now()); {
+		case len(s.events) == 0:
+		case left > 0:
+			wait = left
+		default:
+			events, s.events, s.announced = s.events, nil, c.Now()
+		}
+	})
+	for i := range events {
+		c.Recorder.Event(set, events[i].Type, events[i].Reason, events[i].Message())
+	}
+	return wait
+}
+
+func (c *Controller) updatePods(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) (time.Duration, error) {
 	if status.InForce == nil || status.InForce.Refused != "" || c.Pause.Active() {
 		return 0, nil
 	}
@@ -60,9 +103,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	}
 	outcome := c.Executor.Execute(ctx, c.writes(set, status.InForce), &out.Actions)
 	c.states.update(set, func(s *setState) { s.pods = outcome.Pods })
-	for i := range out.Events {
-		c.Recorder.Event(set, out.Events[i].Type, out.Events[i].Reason, out.Events[i].Message())
-	}
+	c.collect(set, out.Events, &outcome)
 	c.refuseUpdates(set, &out, &outcome)
 	if len(outcome.Errs) > 0 {
 		return 0, errors.Join(outcome.Errs...)

@@ -146,6 +146,7 @@ func (p *planner) update(m *member) bool {
 			Many: "Annotation " + key + " of %d pods stays as it is, because it is no JSON object: %s.",
 		})
 	}
+	p.out.Events = planning.AddEvent(p.out.Events, planning.StartedInPlace(m.name(), p.latest.Name))
 	p.patch(m, patch)
 	return true
 }

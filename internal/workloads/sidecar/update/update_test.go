@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestRollout updates pods while the nodes are as slow as a random number says.
@@ -224,9 +225,14 @@ func TestAnnotationsOfAnUpdate(t *testing.T) {
 	if _, retained := got["retained"]; retained || got["overwritten"] != "2" || got["merged"] != `{"a":1,"b":2}` || got["text"] != "no JSON" {
 		t.Errorf("annotations %v", got)
 	}
-	if len(out.Events) != 1 || out.Events[0].Message() != "Annotation text of pod games/game-00 stays as it is: it is no JSON object." {
-		t.Errorf("events %+v", out.Events)
+	var events []string
+	for i := range out.Events {
+		events = append(events, out.Events[i].Reason+": "+out.Events[i].Message())
 	}
+	expect.Equal(t, "events", []string{
+		"AnnotationKept: Annotation text of pod games/game-00 stays as it is: it is no JSON object.",
+		"SuccessfulUpdatePodInPlace: Started to update pod games/game-00 in place to revision " + w.set.Status.InForce.Revision + ".",
+	}, events)
 }
 
 // TestOrderOfAnUpdate checks that pods that are not ready come first, and that the pods of one owner are apart.
