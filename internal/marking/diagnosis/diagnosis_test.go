@@ -245,7 +245,18 @@ func TestProbe(t *testing.T) {
 			s.Node.Slices = []*seamarkv1alpha1.ProbeReport{{ObjectMeta: metav1.ObjectMeta{Name: "n1.1"}, Pods: []seamarkv1alpha1.PodReport{*newer}}}
 		}), ""},
 
-		"reports unread":               {all(unreported, noReports), ""},
+		"reports unread": {all(unreported, noReports), ""},
+		"reports unread, the marker has the error": {all(noReports, func(s *setup) {
+			s.marker.Status.PodErrors = []v1alpha1.PodError{
+				{Pod: "other", Probe: "idle", Reason: v1alpha1.ProbeNotEnded},
+				{Pod: s.pod.Name, Probe: "idle", Reason: v1alpha1.ProbeCannotRun, Message: "no such file"},
+			}
+			s.marker.Status.ObservedGeneration = s.marker.Generation
+		}), "CannotRun: cannot be run: no such file"},
+		"the marker has an error of before": {func(s *setup) {
+			s.marker.Status.PodErrors = []v1alpha1.PodError{{Pod: s.pod.Name, Probe: "idle", Reason: v1alpha1.ProbeCannotRun}}
+			s.marker.Status.ObservedGeneration = s.marker.Generation
+		}, ""},
 		"reports unread, no condition": {all(noReports, unconditional), "StateNotVisible: only the report has the state, and the report could not be read"},
 		"state of an earlier marker": {
 			func(s *setup) { s.report.Probes[0].Plan = "00000000" }, "EarlierMarker: the reported state is that of an earlier marker with the same name",

@@ -25,7 +25,8 @@ type Input struct {
 	Options podview.Options
 	// Node is what is stored and reported about the pods of the node.
 	Node mark.NodeReport
-	// Markers are those of the namespace. Only findings about the plan need them.
+	// Markers are those of the namespace. Only findings about the plan need them, and the errors of probes if the reports could
+	// not be read.
 	Markers []*v1alpha1.PodProbeMarker
 	// Want is the entry of the pod in the plan of the node as the manager computes it, or nil if it is
 	// not known.
@@ -56,7 +57,27 @@ func New(in Input) *Pod {
 		return d
 	}
 	d.entry, d.errors = Entry(in.Node.Plan, pod), in.Node.Errors(pod.UID)
+	if in.ReportsUnread && len(d.errors) == 0 {
+		d.errors = errorsInStatus(in.Markers, pod)
+	}
 	return d
+}
+
+// errorsInStatus returns the errors of the probes in the pod that the statuses of the markers have, which are those of the first pods
+// of each marker only.
+func errorsInStatus(markers []*v1alpha1.PodProbeMarker, pod *corev1.Pod) (found []v1alpha1.ContainerProbeError) {
+	for _, m := range markers {
+		if m.Namespace != pod.Namespace || m.Status.ObservedGeneration < m.Generation {
+			continue
+		}
+		for _, e := range m.Status.PodErrors {
+			if e.Pod == pod.Name {
+				id := identity.ID{Marker: m.Name, Probe: e.Probe}
+				found = append(found, v1alpha1.ContainerProbeError{Name: id.String(), Reason: e.Reason, Message: e.Message})
+			}
+		}
+	}
+	return found
 }
 
 // Entry returns the entry of the pod in the plan of its node, which may be nil. It returns nil if there

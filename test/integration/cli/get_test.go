@@ -45,6 +45,10 @@ func columns(table, node string) []string {
 
 func TestGet(t *testing.T) {
 	w := newWorld(t)
+	// The manager copies errors of the reports into the status of the marker.
+	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "game"}}
+	expect.NoError(t, shared.Client.Status().Patch(t.Context(), marker, env.MergePatch(
+		`{"status":{"observedGeneration":1,"podErrors":[{"pod":"game-1","probe":"idle","reason":"CannotRun","message":"no such file"}]}}`)))
 	header := "POD PROBE CONTAINER STATE SINCE MESSAGE NODE LAST PROBE SOURCE MARKS"
 	hint := "Hint: no permission to list probereports.seamark.dev in the cluster: states come from the marks of pods; ask for: " +
 		"kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=developer\n"
@@ -64,7 +68,7 @@ func TestGet(t *testing.T) {
 		"developer": {[]string{"get", "-o", "wide", "--as=" + developer}, []string{
 			header,
 			"game-0 game#idle main Succeeded TIME no players NODE TIME condition game.io/idle=True,role=idle",
-			"game-1 game#idle main Pending - - NODE - - -",
+			"game-1 game#idle main Pending - cannot be run: no such file NODE - - -",
 		}, hint, exit.OK},
 		"viewer of states": {[]string{"get", "-o", "wide", "--as=" + viewer}, []string{
 			header,
