@@ -128,7 +128,7 @@ func (o *Options) Validate() error {
 
 // Run checks the manifests and prints the findings. exit.Code maps its error to an exit code.
 func (o *Options) Run(ctx context.Context) error {
-	manifests, err := (&files.Loader{Stdin: o.In, Deep: true, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
+	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
 	if err != nil {
 		return err //nolint:wrapcheck // it names the file
 	}

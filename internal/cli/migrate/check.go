@@ -31,7 +31,9 @@ type CheckOptions struct {
 	Flags     *cluster.Flags
 	Filenames []string
 	Back      bool
-	Output    printing.Report
+	// AllowRemote permits to read manifests from other machines.
+	AllowRemote bool
+	Output      printing.Report
 }
 
 const checkLong = `Show what would change if Seamark took over from OpenKruise, before anything is
@@ -85,6 +87,7 @@ func newCheck(streams genericiooptions.IOStreams, version string) *cobra.Command
 	command.Flags().StringArrayVarP(&o.Filenames, "filename", "f", nil,
 		"file, folder or URL with manifests to check instead of the cluster, or - for the standard input (repeatable; also as arguments)")
 	command.Flags().BoolVar(&o.Back, "back", false, "check a return to OpenKruise")
+	command.Flags().BoolVar(&o.AllowRemote, "allow-remote", false, "read manifests from URLs, and the remote parts of kustomizations")
 	o.Output.AddTo(command)
 	return command
 }
@@ -151,8 +154,7 @@ func (o *CheckOptions) read(ctx context.Context) (migration.Cluster, []survey.Un
 // readFiles returns the objects of OpenKruise in the files. It ignores all other objects.
 func (o *CheckOptions) readFiles(ctx context.Context) (migration.Cluster, error) {
 	var c migration.Cluster
-	// Nothing of the manifests runs, and kustomizations are not built.
-	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: true}).Load(ctx, o.Filenames)
+	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
 	if err != nil {
 		return c, err //nolint:wrapcheck // it names the file
 	}

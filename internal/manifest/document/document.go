@@ -27,17 +27,35 @@ type File struct {
 	// Generated is whether the lines of the content are not those of a file that the user wrote, as
 	// for the result of a kustomization.
 	Generated bool
-	// Mixed is whether the file may have documents that are not Kubernetes objects.
+	// Mixed is whether the file may have documents that are not Kubernetes objects: see Skips.
 	Mixed bool
 }
 
-// Objects returns the objects of the file, and the items of its lists. The error names the file.
+// Skips reports whether a document with the value is ignored: it is not a Kubernetes object, and the file may have others. A
+// mapping with a kind and metadata was meant as an object, and so was a marker.
+func (f File) Skips(value any) bool {
+	fields, isMapping := value.(map[string]any)
+	if !f.Mixed || !isMapping {
+		return f.Mixed
+	}
+	kind, _ := fields["kind"].(string)
+	version, _ := fields["apiVersion"].(string)
+	_, hasMetadata := fields["metadata"].(map[string]any)
+	return kind == "" || version == "" && !hasMetadata && kind != "PodProbeMarker"
+}
+
+// Objects returns the objects of the file, and the items of its lists, without the documents that it skips. The error names the
+// file.
 func (f File) Objects() ([]*unstructured.Unstructured, error) {
 	var err error
 	var objects []*unstructured.Unstructured
 	for _, d := range Split(f.Content) {
 		if err = d.Err; err != nil {
 			break
+		}
+		var value any
+		if json.Unmarshal(d.JSON, &value) == nil && f.Skips(value) {
+			continue
 		}
 		var decoded runtime.Object
 		// The numbers of the objects are integers, as validation needs them.

@@ -52,7 +52,7 @@ func TestSplit(t *testing.T) {
 
 func TestLoadFiles(t *testing.T) {
 	folder := t.TempDir()
-	for _, name := range []string{"b.yaml", "a.yml", "c.json", "README.md", "sub/d.yaml", "other"} {
+	for _, name := range []string{"b.yaml", "a.yml", "c.json", "README.md", "sub/d.yaml", "other", ".e.yaml", ".git/f.yaml"} {
 		path := filepath.Join(folder, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -61,8 +61,11 @@ func TestLoadFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("sub", filepath.Join(folder, "link")); err != nil {
-		t.Fatal(err)
+	// A ConfigMap is mounted with links to its files. The link to a folder is followed only if it is named.
+	for name, target := range map[string]string{"link": "sub", "sub/g.yaml": "../.e.yaml", "sub/null.yaml": os.DevNull} {
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	inputs, err := (&files.Loader{Stdin: strings.NewReader("x")}).Load(
 		t.Context(), []string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")},
@@ -74,7 +77,7 @@ func TestLoadFiles(t *testing.T) {
 	for _, input := range inputs {
 		got = append(got, strings.TrimPrefix(input.Name, folder+"/"))
 	}
-	if diff := cmp.Diff([]string{"a.yml", "b.yaml", "c.json", "standard input", "other", "link/d.yaml"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a.yml", "b.yaml", "c.json", "sub/d.yaml", "sub/g.yaml", "standard input", "other", "link/d.yaml", "link/g.yaml"}, got); diff != "" {
 		t.Errorf("inputs (-want +got):\n%s", diff)
 	}
 }

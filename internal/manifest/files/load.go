@@ -33,15 +33,13 @@ const (
 	downloadTimeout = 30 * time.Second
 )
 
-// Loader reads manifests.
+// Loader reads manifests. All commands read the same files of a folder: those that end in .yaml, .yml or .json, also
+// in its subfolders, except for hidden ones and the templates of Helm charts. A folder with a kustomization is built instead.
 type Loader struct {
 	// Stdin is what the name Stdin means.
 	Stdin io.Reader
 	// AllowRemote permits to download manifests, and the remote parts of kustomizations.
 	AllowRemote bool
-	// Deep is whether subfolders are read, too, except for hidden ones and the templates of Helm charts,
-	// and folders with a kustomization are built.
-	Deep bool
 
 	files []document.File
 	bytes int
@@ -83,7 +81,7 @@ func (l *Loader) add(ctx context.Context, name string) error {
 		return l.visit(filepath.Clean(path), entry, path == root)
 	})
 	if err == nil && len(l.files) == before {
-		return fmt.Errorf("read manifests: %s: no .yaml, .yml or .json file in the folder", name)
+		return fmt.Errorf("read manifests: %s: no .yaml, .yml or .json file in the folder or below it", name)
 	}
 	return err
 }
@@ -92,14 +90,21 @@ func (l *Loader) add(ctx context.Context, name string) error {
 func (l *Loader) visit(path string, entry fs.DirEntry, root bool) error {
 	base := filepath.Base(path)
 	switch {
-	case entry.IsDir() && !l.Deep && !root, entry.IsDir() && !root && (strings.HasPrefix(base, ".") || isChartTemplates(path)):
+	case entry.IsDir() && !root && (strings.HasPrefix(base, ".") || isChartTemplates(path)):
 		return filepath.SkipDir
-	case entry.IsDir() && l.Deep:
+	case entry.IsDir():
 		return l.build(path)
-	case entry.IsDir(), !slices.Contains(resource.FileExtensions, filepath.Ext(path)), l.Deep && !entry.Type().IsRegular():
+	case strings.HasPrefix(base, "."), !slices.Contains(resource.FileExtensions, filepath.Ext(path)), !isRegular(path):
 		return nil
 	}
-	return l.open(document.File{Name: path, Mixed: l.Deep})
+	return l.open(document.File{Name: path, Mixed: true})
+}
+
+// isRegular reports whether a path is that of a file, or of a link to one, as in a folder that Kubernetes mounts from a
+// ConfigMap. To open another one, such as a named pipe, could wait for ever.
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // build builds the kustomization of a folder, if there is one, and then skips what is in the folder.

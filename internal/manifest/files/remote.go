@@ -150,7 +150,7 @@ func checkEntries(entries []string) error {
 }
 
 func remoteError(name string) error {
-	return fmt.Errorf("%q is on another machine: download and read it first; lint and local also read it with --allow-remote", name)
+	return fmt.Errorf("%q is on another machine: download and read it first; lint, local and migrate check also read it with --allow-remote", name)
 }
 
 // isRemote reports whether kustomize would download an entry or a folder. It compares in the way of

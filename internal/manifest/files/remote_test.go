@@ -325,7 +325,7 @@ func TestLocalKustomizations(t *testing.T) {
 	}
 	// A relative folder that has the name of a host.
 	t.Chdir(write(t, map[string]string{"github.com/org/repo/pod.yaml": pod, "github.com/org/repo/kustomization.yaml": "resources: [pod.yaml]\n"}))
-	inputs, err := (&files.Loader{Deep: true}).Load(t.Context(), []string{"."})
+	inputs, err := (&files.Loader{}).Load(t.Context(), []string{"."})
 	if err != nil || len(inputs) != 1 || !strings.Contains(string(inputs[0].Content), "name: web") {
 		t.Errorf("error %v, inputs %v", err, inputs)
 	}

@@ -83,7 +83,7 @@ func (c *checker) value(o *object, content any, depth int) {
 	raw := &unstructured.Unstructured{Object: fields}
 	o.raw = raw
 	if !isMapping || raw.GetKind() == "" || raw.GetAPIVersion() == "" {
-		if !o.file.Mixed || isMapping && (raw.GetKind() == kindMarker || depth > 0) {
+		if depth > 0 && isMapping || !o.file.Skips(content) {
 			o.raw = &unstructured.Unstructured{}
 			c.add(ruleNotAnObject, o, "", "not a Kubernetes object: must have apiVersion and kind", "")
 		}
