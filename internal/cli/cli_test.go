@@ -147,13 +147,13 @@ func TestBadInput(t *testing.T) {
 			}, want: "--crash-loop-initial: 2s is invalid: must not exceed --crash-loop-max (1s)",
 		},
 		"malformed expression":  {args: []string{"local", "-f", "-", "--until", "pod/a ready"}, want: `--until: "pod/a ready" is invalid`},
-		"invalid YAML":          {args: []string{"local", "-f", "-"}, input: "a: b: c", want: "standard input: document 1"},
+		"invalid YAML":          {args: []string{"local", "-f", "-"}, input: "a: b: c", want: "standard input:1:1: invalid YAML"},
 		"no pods":               {args: []string{"local", "-f", "-"}, input: "", want: "no pods"},
 		"unknown field":         {args: []string{"local", "-f", "-"}, input: clitest.OnePod + "    comand: [x]\n", want: "comand"},
 		"several invalid flags": {args: []string{"local", "-o", "x"}, want: "--output: \"x\" is invalid: must be text or json"},
 		"unsupported field, strict": {
 			args: []string{"local", "-f", "-", "--strict"}, input: clitest.OnePod + "  hostPID: true\n",
-			want: "\n  standard input: document 1: Pod web: spec.hostPID\n",
+			want: "\n  standard input:10:3: Pod web: spec.hostPID\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,8 +5,6 @@ package manifest
 
 import (
 	"encoding/json"
-	"fmt"
-	"reflect"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,21 +35,21 @@ func (r *reader) kruise(at Place, object *unstructured.Unstructured, encoded []b
 	written := object.DeepCopy()
 	withImages(object)
 	kind := kinds.ByGroupKind(object.GroupVersionKind().GroupKind())
-	if !r.customResource(at, object, reflect.TypeOf(kind.New()).Elem()) {
+	of := whole(written, kind.New())
+	if !r.customResource(at, object, of) {
 		return
 	}
 	var set kruiseWorkload
 	set.Spec.Template = json.RawMessage("{}")
 	if kjson.UnmarshalCaseSensitivePreserveInts(encoded, &set) != nil {
-		addErrors(r, at, decode(encoded, &set))
+		addErrors(r, at, of.decode(encoded, &set))
 		return
 	}
 	// No CRD defines the fields of the template.
 	var template corev1.PodTemplateSpec
-	errs := decode(set.Spec.Template, &template)
-	for _, err := range errs {
-		r.addError(at, fmt.Errorf("spec.template: %w", err))
-	}
+	of.path = "spec.template"
+	errs := of.decode(set.Spec.Template, &template)
+	addErrors(r, at, errs)
 	if len(errs) == 0 {
 		r.workload(at, written, set.workload(kind, &template))
 	}
@@ -118,9 +116,9 @@ func withImages(object *unstructured.Unstructured) {
 	}
 }
 
-// customResource validates an object of type t with its CRD, and sets its defaults. It reports whether
-// the object is valid.
-func (r *reader) customResource(at Place, object *unstructured.Unstructured, t reflect.Type) bool {
+// customResource validates an object with its CRD, and sets its defaults. It reports whether the object is valid. of is the object
+// as it was written.
+func (r *reader) customResource(at Place, object *unstructured.Unstructured, of part) bool {
 	rules, err := r.schemas.Of(object.GroupVersionKind())
 	if err != nil {
 		r.addError(at, err)
@@ -128,10 +126,11 @@ func (r *reader) customResource(at Place, object *unstructured.Unstructured, t r
 	}
 	errs := rules.Check(r.ctx, object.Object)
 	for _, err := range errs {
-		if meant := crdschema.Suggestion(err.Field, t); err.Detail == crdschema.UnknownField && meant != "" {
-			err.Detail += fmt.Sprintf(": did you mean %q?", meant)
+		if err.Detail == crdschema.UnknownField {
+			r.addError(at, of.unknown(err.Field))
+		} else {
+			r.addError(at, err)
 		}
 	}
-	addErrors(r, at, errs)
 	return len(errs) == 0
 }

@@ -7,14 +7,17 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
 )
 
 // MaxReplicas is the maximum number of pods per workload. It is more than a
@@ -45,21 +48,45 @@ type Objects struct {
 	unsupported []Unsupported
 }
 
-// Place is where an object is.
+// Place is where an object or a field of it is.
 type Place struct {
 	// Input is the name of the file, Document the number of the document in it, from 1.
 	Input    string
 	Document int
+	// Line and Column are those of the object or the field, from 1. They are 0 if the content is not that of a file that the
+	// user wrote.
+	Line, Column int
 	// Object is the kind and the name, such as "Deployment game-server", as far as they are known.
 	Object string
+
+	// positions finds fields of the document, and prefix is the path of the object in it, such as "items[1].". positions is nil
+	// if lines are not known.
+	positions *document.Positions
+	prefix    string
 }
 
-// String returns the file, the document and the object.
-func (p Place) String() string {
-	if p.Object == "" {
+// field returns the place of a field of the object.
+func (p Place) field(path string) Place {
+	if p.positions != nil {
+		p.Line, p.Column = p.positions.Of(p.prefix + path)
+	}
+	return p
+}
+
+// position returns the file with the line and the column, or with the number of the document if these are not known.
+func (p Place) position() string {
+	if p.Line == 0 {
 		return fmt.Sprintf("%s: document %d", p.Input, p.Document)
 	}
-	return fmt.Sprintf("%s: document %d: %s", p.Input, p.Document, p.Object)
+	return fmt.Sprintf("%s:%d:%d", p.Input, p.Line, p.Column)
+}
+
+// String returns the file, the line, the column and the object.
+func (p Place) String() string {
+	if p.Object == "" {
+		return p.position()
+	}
+	return p.position() + ": " + p.Object
 }
 
 // Unsupported is a field or an object that a local run ignores.
@@ -68,19 +95,20 @@ type Unsupported struct {
 	// Path is the field, such as "spec.template.spec.containers[0].resources". It is empty if
 	// the kind of the object is not supported.
 	Path string
+	// Reason is why it is ignored, or empty.
+	Reason string
 }
 
-// Location returns the file, the document, the object and the field.
-func (u Unsupported) Location() string {
-	return fmt.Sprintf("%s: document %d: %s", u.Input, u.Document, u)
-}
-
-// String returns the object and the field.
+// String returns the place, the object, the field and the reason.
 func (u Unsupported) String() string {
-	if u.Path == "" {
-		return u.Object
+	text := u.Place.String()
+	if u.Path != "" {
+		text += ": " + u.Path
 	}
-	return u.Object + ": " + u.Path
+	if u.Reason != "" {
+		text += ": " + u.Reason
+	}
+	return text
 }
 
 // Harmless reports whether the field only affects where and with which resources the pod runs, or
@@ -99,6 +127,7 @@ func (o Objects) Unsupported() []Unsupported { return o.unsupported }
 
 // DocumentError is one error in a document.
 type DocumentError struct {
+	// Place is that of the field, if the error names one.
 	Place
 	// Err names the field, its value, and what is allowed.
 	Err error
@@ -109,3 +138,22 @@ func (e *DocumentError) Error() string { return fmt.Sprintf("%s: %s", e.Place, e
 
 // Unwrap returns the error without its location.
 func (e *DocumentError) Unwrap() error { return e.Err }
+
+// fieldError is an error about a field that has no value to show.
+type fieldError struct{ field, message string }
+
+// Error returns the field and the message.
+func (e *fieldError) Error() string { return e.field + ": " + e.message }
+
+// fieldOf returns the path of the field that an error names, or nothing.
+func fieldOf(err error) string {
+	var own *fieldError
+	var of *field.Error
+	switch {
+	case errors.As(err, &own):
+		return own.field
+	case errors.As(err, &of):
+		return of.Field
+	}
+	return ""
+}

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,8 +52,7 @@ func (r *reader) unique(at Place, object metav1.Object) bool {
 	key := at.Object + " " + object.GetNamespace()
 	before, taken := r.seen[key]
 	if taken {
-		r.addError(at, fmt.Errorf("metadata.name: Duplicate value: %q: already used by %s in document %d of %s",
-			object.GetName(), before.Object, before.Document, before.Input))
+		r.addError(at, &fieldError{"metadata.name", fmt.Sprintf("Duplicate value: %q: already used by %s", object.GetName(), before.field(""))})
 		return false
 	}
 	r.seen[key] = at
@@ -262,11 +260,12 @@ func setDefaults(pod *corev1.Pod) {
 
 // marker validates a marker with the schema of its CRD, and then as the manager does.
 func (r *reader) marker(at Place, object *unstructured.Unstructured, encoded []byte) {
-	if !r.customResource(at, object, reflect.TypeFor[v1alpha1.PodProbeMarker]()) {
+	marker := &v1alpha1.PodProbeMarker{}
+	of := whole(object.DeepCopy(), marker)
+	if !r.customResource(at, object, of) {
 		return
 	}
-	marker := &v1alpha1.PodProbeMarker{}
-	if errs := decode(encoded, marker); len(errs) > 0 {
+	if errs := of.decode(encoded, marker); len(errs) > 0 {
 		addErrors(r, at, errs)
 		return
 	}

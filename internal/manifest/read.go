@@ -5,11 +5,9 @@ package manifest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -20,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
@@ -74,11 +72,24 @@ func newReader(ctx context.Context, options Options) *reader {
 func (r *reader) file(file document.File) {
 	for _, d := range document.Split(file.Content) {
 		at := Place{Input: file.Name, Document: d.Number}
-		if d.Err != nil {
-			r.addError(at, d.Err)
-			continue
+		if !file.Generated {
+			at.positions = d.Positions()
 		}
-		r.document(at, d.JSON, 0)
+		var content any
+		if d.Err == nil {
+			// The content is JSON, so only a text that encoding/json cannot read fails, and then the next step, too.
+			_ = utiljson.Unmarshal(d.JSON, &content)
+		}
+		switch {
+		case d.Err != nil:
+			if !file.Generated {
+				at.Line, at.Column, at.positions = d.ErrorLine(), 1, nil
+			}
+			r.addError(at, d.Err)
+		case file.Skips(content):
+		default:
+			r.document(at, d.JSON, 0)
+		}
 	}
 }
 
@@ -98,15 +109,19 @@ func (r *reader) document(at Place, encoded []byte, depth int) {
 		return
 	}
 	if depth == maxListDepth {
-		r.addError(at, fmt.Errorf("items: more than %d lists inside each other", maxListDepth))
+		r.addError(at, &fieldError{"items", fmt.Sprintf("more than %d lists inside each other", maxListDepth)})
 		return
 	}
+	i := 0
 	err := object.EachListItem(func(item runtime.Object) error {
 		encoded, err := runtime.Encode(unstructured.UnstructuredJSONScheme, item)
 		if err != nil {
 			return fmt.Errorf("encode list item: %w", err)
 		}
-		r.document(at, encoded, depth+1)
+		of := at
+		of.prefix += fmt.Sprintf("items[%d].", i)
+		i++
+		r.document(of, encoded, depth+1)
 		return nil
 	})
 	if err != nil {
@@ -128,7 +143,7 @@ func (r *reader) object(at Place, object *unstructured.Unstructured, encoded []b
 		return
 	}
 	decoded := supportedKinds()[object.GetKind()].empty()
-	if errs := decode(encoded, decoded); len(errs) > 0 {
+	if errs := whole(object, decoded).decode(encoded, decoded); len(errs) > 0 {
 		addErrors(r, at, errs)
 		return
 	}
@@ -209,51 +224,7 @@ func checkVersion(object *unstructured.Unstructured) error {
 
 // unsupported records an ignored field, or an ignored object if the path is empty.
 func (r *reader) unsupported(at Place, path string) {
-	r.objects.unsupported = append(r.objects.unsupported, Unsupported{Place: at, Path: path})
-}
-
-// decode decodes JSON strictly. It returns an error for each unknown field, with a suggestion, or one
-// for the first value of a wrong type.
-func decode(encoded []byte, into any) []error {
-	errs, err := kjson.UnmarshalStrict(encoded, into)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		return []error{typeError(wrong)}
-	} else if err != nil {
-		return []error{err}
-	}
-	for i := range errs {
-		errs[i] = crdschema.WithSuggestion(errs[i], reflect.TypeOf(into))
-	}
-	return errs
-}
-
-// typeError returns the error for a value of a wrong type, with what to write instead if that is
-// likely. The decoder knows the value only if it is a number.
-func typeError(wrong *json.UnmarshalTypeError) error {
-	isText, expected, fix := wrong.Value == "string", wrong.Type.String(), ""
-	switch kind := wrong.Type.Kind(); {
-	case kind >= reflect.Int && kind <= reflect.Uint64:
-		expected = "an integer"
-		if isText {
-			fix = ": write a number without quotes"
-		}
-	case kind == reflect.String:
-		expected, fix = "a string", ": write the value in quotes"
-	case kind == reflect.Slice:
-		expected = "a list"
-		if isText && wrong.Type.Elem().Kind() == reflect.String {
-			fix = `, such as ["cat", "/tmp/x"]`
-		}
-	}
-	return fmt.Errorf("%s: must be %s, not %s%s", fieldOf(wrong.Field), expected, wrong.Value, fix)
-}
-
-// fieldOf removes the names of embedded Go types, which begin with a capital letter, from
-// the path of a field.
-func fieldOf(path string) string {
-	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
-	steps = slices.DeleteFunc(steps, func(step string) bool { return step[0] >= 'A' && step[0] <= 'Z' })
-	return strings.Join(steps, ".")
+	r.objects.unsupported = append(r.objects.unsupported, Unsupported{Place: at.field(path), Path: path})
 }
 
 // withStringData merges stringData into data, as the API server does.
@@ -269,7 +240,7 @@ func withStringData(secret *corev1.Secret) *corev1.Secret {
 }
 
 func (r *reader) addError(at Place, err error) {
-	r.errs = append(r.errs, &DocumentError{Place: at, Err: err})
+	r.errs = append(r.errs, &DocumentError{Place: at.field(fieldOf(err)), Err: err})
 }
 
 func addErrors[E error](r *reader, at Place, errs []E) {

@@ -94,7 +94,7 @@ func TestInvalidWorkloads(t *testing.T) {
 		"field of a Kruise template": {
 			text: strings.Replace(
 				kruise("v1alpha1", "CloneSet", ""), "command:", "commnd:", 1,
-			), want: `CloneSet web: spec.template: unknown field "spec.containers[0].commnd": did you mean "command"?`,
+			), want: `CloneSet web: spec.template.spec.containers[0].commnd: unknown field: did you mean "command"?`,
 		},
 		"version of a Kruise workload": {text: kruise("v2", "CloneSet", ""), want: `apiVersion: Unsupported value: "apps.kruise.io/v2"`},
 		"selector of a CloneSet": {
@@ -110,7 +110,7 @@ func TestInvalidWorkloads(t *testing.T) {
 		"bound of the CRD": {text: kruise("v1beta1", "StatefulSet", "replicas: -1"), want: "StatefulSet web: spec.replicas: Invalid value: -1"},
 		"unknown field": {
 			text: kruise("v1beta1", "StatefulSet", "reservedOrdinals: [1]"),
-			want: `spec.reservedOrdinals: Invalid value: "": unknown field: did you mean "reserveOrdinals"?`,
+			want: `spec.reservedOrdinals: unknown field: did you mean "reserveOrdinals"?`,
 		},
 		"command of another container": {
 			text: pod("", ""), options: manifest.Options{Commands: map[string]string{"other": "x"}},

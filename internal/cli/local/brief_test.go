@@ -107,7 +107,7 @@ func TestErrorsOfAllFiles(t *testing.T) {
 	first, second := filepath.Join(folder, "a.yaml"), filepath.Join(folder, "b.yaml")
 	expect.NoError(t, errors.Join(os.WriteFile(first, []byte("a: ["), 0o600), os.WriteFile(second, []byte("x: y"), 0o600)))
 	_, _, err := play(t, &script{}, Options{Filenames: []string{filepath.Join(folder, "none.yaml"), first, second}})
-	for _, want := range []string{"none.yaml: no such file", "a.yaml: document 1: invalid YAML", "b.yaml: document 1: not a Kubernetes object"} {
+	for _, want := range []string{"none.yaml: no such file", "a.yaml:1:1: invalid YAML", "b.yaml:1:1: not a Kubernetes object"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not contain %q", err, want)
 		}

@@ -276,7 +276,7 @@ func (o *Options) handleUnsupported(unsupported []manifest.Unsupported) ([]strin
 	var ignored, rejected []string
 	for _, u := range unsupported {
 		if o.Strict && !u.Harmless() {
-			rejected = append(rejected, u.Location())
+			rejected = append(rejected, u.String())
 			continue
 		}
 		ignored = append(ignored, u.String())

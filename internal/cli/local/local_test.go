@@ -221,7 +221,7 @@ func TestUnsupportedFieldsGiveOneWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, stderr, err := play(t, &script{}, Options{Filenames: []string{file}, Timeout: time.Second})
 		expect.NoError(t, err)
-		want := "Warning: a local run ignores:\n  Pod web: spec.dnsPolicy\n  Pod web: spec.hostPID\n"
+		want := "Warning: a local run ignores:\n  " + file + ":11:3: Pod web: spec.dnsPolicy\n  " + file + ":10:3: Pod web: spec.hostPID\n"
 		expect.Equal(t, "standard error", want, stderr)
 	})
 }

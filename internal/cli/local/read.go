@@ -18,7 +18,7 @@ func (o *Options) read(ctx context.Context) (manifest.Objects, error) {
 	found, unreadable := (&files.Loader{Stdin: o.In, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
 	if o.Kustomize != "" {
 		content, err := files.Build(o.Kustomize, o.AllowRemote)
-		found = append(found, document.File{Name: o.Kustomize, Content: content})
+		found = append(found, document.File{Name: o.Kustomize, Content: content, Generated: true})
 		unreadable = errors.Join(unreadable, err)
 	}
 	commands, err := parseCommands(o.Commands)

@@ -33,7 +33,7 @@ func readable(errs field.ErrorList, object map[string]any) field.ErrorList {
 		if match[2] != "" {
 			path = match[2]
 		}
-		value, found := valueAt(object, path)
+		value, found := ValueAt(object, path)
 		if !found {
 			out = append(out, err)
 			continue
@@ -87,9 +87,9 @@ func integerFix(value any) string {
 	return ""
 }
 
-// valueAt returns the value of a field. The path has the form of field errors, in which keys of labels
-// may have dots.
-func valueAt(value any, path string) (any, bool) {
+// ValueAt returns the value of a field. The path has the form of field errors, in which keys of labels
+// may have dots. It is false if the value has no such field.
+func ValueAt(value any, path string) (any, bool) {
 	for path != "" {
 		path = strings.TrimPrefix(path, ".")
 		switch v := value.(type) {

@@ -4,7 +4,6 @@
 package rules
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -41,7 +40,7 @@ func (c *checker) checkSchema(o *object) bool {
 		path, template = of(c, o)
 	}
 	if given, found, _ := unstructured.NestedMap(o.raw.Object, path...); found {
-		c.checkTemplate(o, strings.Join(path, "."), given, template, len(c.findings) == before)
+		c.checkTemplate(o, fields, strings.Join(path, "."), given, template, len(c.findings) == before)
 	}
 	return len(c.findings) == before
 }
@@ -50,7 +49,7 @@ func (c *checker) checkSchema(o *object) bool {
 func (c *checker) schemaError(o *object, fields reflect.Type, err *field.Error) {
 	switch {
 	case err.Detail == schema.UnknownField:
-		c.addUnknown(ruleUnknownField, o, "", err.Field, fields)
+		c.addUnknown(ruleUnknownField, o, fields, err.Field)
 	case o.raw.GetKind() == kindMarker && strings.HasSuffix(err.Detail, "the marker would change which pods it selects"):
 		// The rule mark-in-selector names the key.
 	case strings.HasPrefix(err.Field, "metadata."):
@@ -68,8 +67,8 @@ func (c *checker) schemaError(o *object, fields reflect.Type, err *field.Error) 
 }
 
 // checkTemplate checks the fields of a template of pods or Jobs that no CustomResourceDefinition defines, by decoding
-// them into the template. typed is whether those that it defines have the right types.
-func (c *checker) checkTemplate(o *object, path string, fields map[string]any, template any, typed bool) {
+// them into the template. typed is whether those that it defines have the right types. of is the type of the kind.
+func (c *checker) checkTemplate(o *object, of reflect.Type, path string, fields map[string]any, template any, typed bool) {
 	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, template, true)
 	if err == nil {
 		return
@@ -82,19 +81,16 @@ func (c *checker) checkTemplate(o *object, path string, fields map[string]any, t
 		return
 	}
 	for _, err := range strict.Errors() {
-		if name, isUnknown := strings.CutPrefix(err.Error(), `unknown field "`); isUnknown {
-			c.addUnknown(ruleTemplate, o, path+".", strings.TrimSuffix(name, `"`), reflect.TypeOf(template).Elem())
+		if name, isUnknown := schema.UnknownFieldIn(err); isUnknown {
+			c.addUnknown(ruleTemplate, o, of, path+"."+name)
 		} else {
 			c.add(ruleTemplate, o, path, err.Error(), "")
 		}
 	}
 }
 
-// addUnknown adds a finding about a field that the type at the parent does not have.
-func (c *checker) addUnknown(rule Rule, o *object, parent, field string, of reflect.Type) {
-	fix := ""
-	if meant := schema.Suggestion(field, of); meant != "" {
-		fix = fmt.Sprintf("did you mean %q?", meant)
-	}
-	c.add(rule, o, parent+field, "unknown field", fix)
+// addUnknown adds a finding about a field that an object of the type does not have.
+func (c *checker) addUnknown(rule Rule, o *object, of reflect.Type, path string) {
+	value, _ := schema.ValueAt(o.raw.Object, path)
+	c.add(rule, o, path, schema.UnknownField, schema.Advice(path, of, value))
 }
