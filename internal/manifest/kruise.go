@@ -17,18 +17,16 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/manifest/apikind"
 	crdschema "github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
-// markerKind is the kind of markers.
-const markerKind = "PodProbeMarker"
-
 // kruise adds a marker, or the pods of a set of the group, which is validated with its CRD.
 func (r *reader) kruise(at Place, object *unstructured.Unstructured, encoded []byte) {
-	if object.GetKind() == markerKind {
+	if object.GetKind() == apikind.Marker {
 		r.marker(at, object, encoded)
 		return
 	}

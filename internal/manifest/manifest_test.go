@@ -130,6 +130,8 @@ func TestInvalidManifests(t *testing.T) {
 		"field in a list":                {"apiVersion: v1\nkind: List\nitems:\n- " + strings.Replace(pod("", ""), "spec:", "containers: [], spec:", 1), "a.yaml:4:54: Pod web: containers: unknown field: it belongs to spec"},
 		"field of a Kruise object":       {strings.Replace(kruise("v1alpha1", "CloneSet", ""), "spec:", "replicas: 3\nspec:", 1), "a.yaml:5:1: CloneSet web: replicas: unknown field: it belongs to spec"},
 		"field of a Kruise template":     {strings.Replace(kruise("v1alpha1", "CloneSet", ""), "template:", "template:\n    image: x", 1), "a.yaml:9:5: CloneSet web: spec.template.image: unknown field: it belongs to spec.template.spec.containers[] or spec.template.spec.initContainers[]"},
+		"misspelled kind":                {strings.Replace(workload("Deploymnet", ""), "\n", "", 1), `a.yaml:2:1: Deploymnet web: kind: "Deploymnet" is not a kind of apps/v1: did you mean "Deployment"?`},
+		"misspelled kind of the group":   {kruise("v1alpha1", "CloneSte", ""), `kind: "CloneSte" is not a kind of apps.kruise.io: did you mean "CloneSet"?`},
 		"unknown marker field, similar":  {strings.Replace(marker, "podConditionType", "podCondition", 1), `did you mean "podConditionType"?`},
 		"duplicate key":                  {"a: 1\na: 2", "a.yaml:2:1: invalid YAML"},
 		"not an object":                  {"just: text", "a.yaml:1:1: not a Kubernetes object"},
@@ -234,6 +236,14 @@ func TestUnsupported(t *testing.T) {
 		"unsupported kind": {
 			text: pod("", "") + "\n---\n{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 1}]}}",
 			want: []string{"Service web"},
+		},
+		"kinds without pods here": {
+			text: kruise("v1alpha1", "BroadcastJob", "") + "---" + kruise("v1alpha1", "WorkloadSpread", ""),
+			want: []string{
+				"BroadcastJob web: not in a local run: nothing creates its pods",
+				`WorkloadSpread web: Seamark does not serve "WorkloadSpread", which is a kind of OpenKruise: ` +
+					"nothing acts on the object unless OpenKruise runs, too",
+			},
 		},
 		"same kind in another group": {
 			text: "{apiVersion: apps.example.com/v1, kind: StatefulSet, metadata: {name: web}}",

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manifest/apikind"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	crdschema "github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
@@ -135,7 +136,7 @@ func (r *reader) object(at Place, object *unstructured.Unstructured, encoded []b
 		return
 	}
 	if !supported(object) {
-		r.unsupported(at, "")
+		r.otherKind(at, object.GroupVersionKind())
 		return
 	}
 	if object.GroupVersionKind().Group == v1alpha1.GroupName {
@@ -187,7 +188,7 @@ func supportedKinds() map[string]kind {
 		"DaemonSet":             of(func() runtime.Object { return &appsv1.DaemonSet{} }, apps),
 		"Job":                   of(func() runtime.Object { return &batchv1.Job{} }, batch),
 		"CronJob":               of(func() runtime.Object { return &batchv1.CronJob{} }, batch),
-		markerKind:              of(nil, v1alpha1.GroupVersion()),
+		apikind.Marker:          of(nil, v1alpha1.GroupVersion()),
 	}
 	for _, row := range kinds.Table() {
 		if row.Role == kinds.Set {
@@ -222,9 +223,25 @@ func checkVersion(object *unstructured.Unstructured) error {
 	return field.NotSupported(path, object.GetAPIVersion(), []string{versions[0].String()})
 }
 
+// otherKind records an object that a local run ignores, or the error about its kind.
+func (r *reader) otherKind(at Place, gvk schema.GroupVersionKind) {
+	problem, reason := apikind.Check(gvk), ""
+	kind := kinds.ByGroupKind(gvk.GroupKind())
+	switch {
+	case problem != nil && problem.Reason == apikind.NotServed:
+		reason = problem.Message
+	case problem != nil:
+		r.addError(at, &fieldError{problem.Field, strings.TrimSuffix(problem.Message+": "+problem.Fix, ": ")})
+		return
+	case kind != nil && kind.Role == kinds.Job:
+		reason = "not in a local run: nothing creates its pods"
+	}
+	r.unsupported(at, "", reason)
+}
+
 // unsupported records an ignored field, or an ignored object if the path is empty.
-func (r *reader) unsupported(at Place, path string) {
-	r.objects.unsupported = append(r.objects.unsupported, Unsupported{Place: at.field(path), Path: path})
+func (r *reader) unsupported(at Place, path, reason string) {
+	r.objects.unsupported = append(r.objects.unsupported, Unsupported{Place: at.field(path), Path: path, Reason: reason})
 }
 
 // withStringData merges stringData into data, as the API server does.

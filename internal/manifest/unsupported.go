@@ -94,7 +94,7 @@ func (r *reader) checkFields(at Place, object runtime.Object) {
 		return
 	}
 	for _, path := range unsupportedPaths("", content, objectFields()) {
-		r.unsupported(at, path)
+		r.unsupported(at, path, "")
 	}
 }
 

@@ -63,7 +63,7 @@ func CheckName(name string) error {
 var (
 	ruleYAML         = Rule{"invalid-yaml", Error, "A document is not valid YAML, or a key occurs twice."}
 	ruleNotAnObject  = Rule{"not-an-object", Error, "A document has no apiVersion or no kind."}
-	ruleKind         = Rule{"unknown-kind", Error, "A kind of apps.kruise.io or seamark.dev does not exist, for example because it is misspelled."}
+	ruleKind         = Rule{"unknown-kind", Error, "A kind of apps.kruise.io or seamark.dev does not exist, or one of Kubernetes is misspelled."}
 	ruleNotServed    = Rule{"kind-not-served", Warning, "Only OpenKruise serves the kind, not Seamark."}
 	ruleAPIVersion   = Rule{"api-version", Error, "Seamark serves the kind with another apiVersion."}
 	ruleUnknownField = Rule{"unknown-field", Error, "A field does not exist in the API, for example because it is misspelled."}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/seamark-dev/seamark/internal/manifest/apikind"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
@@ -19,7 +20,7 @@ import (
 // the API server accepts it, apart from labels in the selector of a marker.
 func (c *checker) checkSchema(o *object) bool {
 	gvk := o.raw.GroupVersionKind()
-	fields, isKnown := checkedKinds()[gvk]
+	fields, isKnown := apikind.Types()[gvk]
 	if !isKnown {
 		return true
 	}

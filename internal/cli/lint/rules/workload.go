@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/seamark-dev/seamark/internal/manifest/apikind"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
@@ -47,7 +48,7 @@ func (c *checker) workload(o *object) {
 		var template corev1.PodTemplateSpec
 		fields, _, _ := unstructured.NestedMap(o.raw.Object, path...)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &template); err != nil {
-			if _, checked := checkedKinds()[o.raw.GroupVersionKind()]; !checked {
+			if _, checked := apikind.Types()[o.raw.GroupVersionKind()]; !checked {
 				c.add(ruleTemplate, o, strings.Join(path, "."), "not a pod template: "+err.Error(), "")
 			}
 			return
