@@ -9,11 +9,15 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
 // port is a port that only one pod can use on an address.
@@ -90,27 +94,40 @@ func initialized(object *corev1.Pod) *corev1.Pod {
 }
 
 // warnings returns the problems that the markers' status reports in a cluster, for pods
-// whose init containers have succeeded.
-func warnings(markers []*plan.Marker, pods []*pod) []string {
+// whose init containers have succeeded, each with the place in the manifest.
+func warnings(objects *manifest.Objects, markers []*plan.Marker, pods []*pod) []string {
 	var out []string
-	warn := func(format string, args ...any) {
-		if text := fmt.Sprintf(format, args...); !slices.Contains(out, text) {
+	warn := func(at, format string, args ...any) {
+		if at != "" {
+			at += ": "
+		}
+		if text := at + fmt.Sprintf(format, args...); !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
+	probeAt := func(p *pod, id identity.ID) string {
+		in := func(m v1alpha1.PodProbeMarker) bool { return m.Namespace == p.object.Namespace && m.Name == id.Marker }
+		path := ""
+		if i := slices.IndexFunc(objects.Markers, in); i >= 0 {
+			is := func(probe v1alpha1.PodContainerProbe) bool { return probe.Name == id.Probe }
+			path = fmt.Sprintf("spec.probes[%d]", slices.IndexFunc(objects.Markers[i].Spec.Probes, is))
+		}
+		return objects.MarkerPlace(types.NamespacedName{Namespace: p.object.Namespace, Name: id.Marker}, path)
+	}
 	for _, m := range plan.Sorted(markers) {
 		if !slices.ContainsFunc(pods, func(p *pod) bool { return m.Selects(p.object) }) {
-			warn("PodProbeMarker %s: selector matches no pods", m.Name)
+			at := objects.MarkerPlace(types.NamespacedName{Namespace: m.Namespace, Name: m.Name}, "spec.selector")
+			warn(at, "PodProbeMarker %s: selector matches no pods", m.Name)
 		}
 	}
 	for _, p := range pods {
 		planned := plan.Pod(initialized(p.object), markers, plan.KubernetesDefaults())
 		for _, problem := range planned.Unplanned(p.object) {
-			warn("probe %s is skipped for pod %s: %s", problem.ID, p.object.Name, diagnosis.OfProblem(problem))
+			warn(probeAt(p, problem.ID), "probe %s is skipped for pod %s: %s", problem.ID, p.object.Name, diagnosis.OfProblem(problem))
 		}
 		_, conflicts := mark.Claim(planned.Probes)
 		for _, c := range conflicts {
-			warn("probe %s does not set a mark on pod %s: %s", c.Loser, p.object.Name, diagnosis.Conflict(c))
+			warn(probeAt(p, c.Loser), "probe %s does not set a mark on pod %s: %s", c.Loser, p.object.Name, diagnosis.Conflict(c))
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,7 @@ func (l *loop) startContainer(now time.Time, p *pod, name string) []lifecycle.Ac
 	container := identity.ContainerKey{PodUID: p.object.UID, Name: name}
 	p.containerStarted(machine)
 	if err != nil {
+		l.failed(now, p, name, programOf(machine.Spec), err.Error(), machine.Spec.WorkingDir)
 		actions := p.machine.StartFailed(now, name, id, err)
 		if machine.Exit != nil {
 			l.worker.ContainerChanged(container, thresholds.ContainerRun{ID: id, Reason: reasonOf(machine.Exit)})
@@ -94,6 +96,9 @@ func (l *loop) startContainer(now time.Time, p *pod, name string) []lifecycle.Ac
 	l.worker.ContainerChanged(container, thresholds.ContainerRun{ID: id, Running: true, StartedAt: now})
 	return p.machine.ContainerStarted(now, name, id)
 }
+
+// programOf returns the program of a container and its arguments, as they are declared.
+func programOf(c *corev1.Container) []string { return slices.Concat(c.Command, c.Args) }
 
 // startProcess starts a container's process in its environment, with a folder for
 // temporary files that is empty, like the file system of a new container.
@@ -132,6 +137,7 @@ func (l *loop) exited(now time.Time, p *pod, name, id string, exit process.Exit)
 		if taken := l.listeners.takenByOthers(p.object); taken != "" {
 			l.addEvent(now, p, name, corev1.EventTypeWarning, reasonPortInUse, taken)
 		}
+		l.failed(now, p, name, programOf(p.machine.Container(name).Spec), p.lastErrors[name])
 	}
 	if exit.Code != 0 {
 		// As in a cluster with terminationMessagePolicy FallbackToLogsOnError.

@@ -102,7 +102,7 @@ func New(options Options) (*Runner, error) {
 	for _, object := range options.Objects.Pods {
 		r.pods = append(r.pods, newPod(object, nodeName(), crashLoop))
 	}
-	r.warnings = warnings(r.markers, r.pods)
+	r.warnings = warnings(&r.options.Objects, r.markers, r.pods)
 	return r, nil
 }
 

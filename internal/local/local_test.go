@@ -95,13 +95,52 @@ func TestWarnings(t *testing.T) {
 		marker("c", "matchLabels: {app: none}", `{name: one, containerName: main, podConditionType: a/one, probe: {exec: {command: ["true"]}}}`),
 	)
 	want := []string{
-		"PodProbeMarker c: selector matches no pods",
-		"probe a#one is skipped for pod p: container \"other\" not found",
-		"probe a#two is skipped for pod p: container \"main\" has no port \"https\"",
-		"probe b#three does not set a mark on pod p: condition \"a/three\" is set by probe \"three\" of marker \"a\"",
+		"test.yaml:26:8: PodProbeMarker c: selector matches no pods",
+		"test.yaml:14:3: probe a#one is skipped for pod p: container \"other\" not found",
+		"test.yaml:15:3: probe a#two is skipped for pod p: container \"main\" has no port \"https\"",
+		"test.yaml:21:52: probe b#three does not set a mark on pod p: condition \"a/three\" is set by probe \"three\" of marker \"a\"",
 	}
 	if diff := cmp.Diff(want, r.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// A program, a hook and a probe that use the mount path of a volume get a hint, each container once for each volume.
+func TestMountPathIsNamed(t *testing.T) {
+	t.Parallel()
+	r := startPod(t, `
+  volumes: [{name: scripts, emptyDir: {}}, {name: data, emptyDir: {}}]
+  restartPolicy: Always
+  containers:
+  - {name: missing, command: [/missing/scripts/run], volumeMounts: [{name: scripts, mountPath: /missing/scripts}]}
+  - {name: message, command: [sh, -c, 'D=/missing; cat $D/data/x'], volumeMounts: [{name: data, mountPath: /missing/data}]}
+  - name: hooked
+    command: [sleep, "1000"]
+    lifecycle: {postStart: {exec: {command: [ls, /missing/scripts]}}}
+    volumeMounts: [{name: scripts, mountPath: /missing/scripts}]
+  - name: probed
+    command: [sleep, "1000"]
+    readinessProbe: {periodSeconds: 1, exec: {command: [test, -e, /missing/data/ready]}}
+    livenessProbe: {exec: {command: [test, -d, $(SEAMARK_VOLUME_SCRIPTS)]}}
+    env: [{name: SEAMARK_VOLUME_SCRIPTS, value: /missing/scripts}]
+    volumeMounts: [{name: data, mountPath: /missing/data}, {name: scripts, mountPath: /missing/scripts}]
+`)
+	for _, want := range []string{
+		"p/missing event Warning VolumeNotMounted /missing/scripts is the mount path of volume scripts (test.yaml:6:13), and a local run mounts nothing: " +
+			"the folder of the volume is in the variable SEAMARK_VOLUME_SCRIPTS",
+		"p/message event Warning VolumeNotMounted /missing/data is the mount path of volume data (test.yaml:6:44), ",
+		"p/hooked event Warning VolumeNotMounted /missing/scripts ",
+		"p/probed event Warning VolumeNotMounted /missing/data ",
+		"p/missing event Warning BackOff",
+	} {
+		r.await(want)
+	}
+	if n := r.count("p/missing event Warning VolumeNotMounted"); n != 1 {
+		t.Errorf("%d events of one container, want 1", n)
+	}
+	// The variable in the liveness probe is the folder.
+	if n := r.count("p/probed event Warning VolumeNotMounted /missing/scripts"); n != 0 {
+		t.Errorf("%d events about the volume of the variable, want 0", n)
 	}
 }
 

@@ -36,6 +36,8 @@ type pod struct {
 	logs []Change
 	// lastErrors has the last line that each running container wrote to stderr.
 	lastErrors map[string]string
+	// hinted has the containers and volumes that have had an event about the mount path, as container/volume.
+	hinted map[string]bool
 	// dirty reports whether the status may have changed.
 	dirty bool
 }
@@ -61,6 +63,7 @@ func newPod(object *corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pod
 		marked:  map[identity.Key]*ProbeChange{},
 
 		lastErrors: map[string]string{},
+		hinted:     map[string]bool{},
 	}
 	for _, c := range p.machine.Containers() {
 		for _, declared := range kubeletProbes(c.Spec) {

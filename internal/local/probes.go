@@ -57,6 +57,8 @@ type plannedProbe struct {
 	declared *corev1.Probe
 	policy   thresholds.Policy
 	handler  probing.Handler
+	// command is that of an exec probe.
+	command []string
 }
 
 // replan plans the probes to run: those that the markers plan for this node, and the
@@ -76,6 +78,9 @@ func (l *loop) replan() {
 	var tasks []worker.Task
 	add := func(task worker.Task, planned plannedProbe) {
 		planned.policy, planned.handler = task.Policy, task.Target.Handler
+		if task.Target.Exec != nil {
+			planned.command = task.Target.Exec.Command
+		}
 		if task.Target.HTTP != nil {
 			// The user runs the process and may see what it answers.
 			task.Target.HTTP.PublishBody = true
@@ -117,7 +122,7 @@ func addKubelet(p *pod, add func(worker.Task, plannedProbe)) {
 				ContainerKey: identity.ContainerKey{PodUID: p.object.UID, Name: c.Spec.Name},
 				ID:           identity.ID{Probe: string(declared.kind) + " " + c.ID},
 			}
-			task, err := kubeletTask(key, p.object, c.Spec, declared.spec)
+			task, err := kubeletTask(key, p, c.Spec, declared.spec)
 			if err != nil {
 				state.Active, state.Error = false, err.Error()
 				continue
@@ -129,13 +134,14 @@ func addKubelet(p *pod, add func(worker.Task, plannedProbe)) {
 
 // kubeletTask returns the task for one of the kubelet's probes.
 // The rules are those for markers' probes.
-func kubeletTask(key identity.Key, pod *corev1.Pod, c *corev1.Container, declared *corev1.Probe) (worker.Task, error) {
-	spec, problem := plan.Resolve(pod, c.Name, declared, plan.KubernetesDefaults())
+func kubeletTask(key identity.Key, p *pod, c *corev1.Container, declared *corev1.Probe) (worker.Task, error) {
+	spec, problem := plan.Resolve(p.object, c.Name, declared, plan.KubernetesDefaults())
 	if problem.Reason != "" {
 		return worker.Task{}, fmt.Errorf("%s %s", problem.Reason, problem.Port)
 	}
 	if spec.Exec != nil {
-		spec.Exec.Command = environ.Static(spec.Exec.Command, c.Env)
+		spec.Exec.Command = environ.Static(spec.Exec.Command, c, p.volumes)
 	}
-	return worker.NewTask(key, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, &v1alpha1.ContainerProbeSpec{Probe: spec}, pod.Status.PodIP)
+	name := types.NamespacedName{Namespace: p.object.Namespace, Name: p.object.Name}
+	return worker.NewTask(key, name, &v1alpha1.ContainerProbeSpec{Probe: spec}, p.object.Status.PodIP)
 }

@@ -62,6 +62,7 @@ func (l *loop) ran(now time.Time, run worker.Run) {
 	stored.Ran = true
 	if run.Err != nil {
 		stored.Error = reasonFirst(run)
+		l.failed(now, planned.pod, run.Key.Name, planned.command, stored.Error)
 		l.addProbe(now, planned.pod, stored, false)
 		l.unhealthy(now, run, planned, "errored and resulted in unknown state", stored.Error)
 		return
@@ -72,6 +73,9 @@ func (l *loop) ran(now time.Time, run worker.Run) {
 	if stored.Success {
 		stored.Threshold = planned.policy.SuccessThreshold
 		return
+	}
+	if run.Handler == probing.HandlerExec {
+		l.failed(now, planned.pod, run.Key.Name, planned.command, run.Outcome.Message)
 	}
 	l.unhealthy(now, run, planned, "failed", run.Outcome.Message)
 }

@@ -46,6 +46,33 @@ type Objects struct {
 	Secrets    map[types.NamespacedName]*corev1.Secret
 
 	unsupported []Unsupported
+	// markers are the places of the markers, and volumes those of the volumes of each pod, by name.
+	markers map[types.NamespacedName]Place
+	volumes map[types.NamespacedName]map[string]pathIn
+}
+
+// pathIn is a path in an object.
+type pathIn struct {
+	object Place
+	path   string
+}
+
+// MarkerPlace returns the file, line and column of a field of a marker, or nothing if the marker is not known.
+func (o Objects) MarkerPlace(marker types.NamespacedName, path string) string {
+	place, known := o.markers[marker]
+	if !known {
+		return ""
+	}
+	return place.field(path).position()
+}
+
+// VolumePlace returns the file, line and column of a volume of a pod, or nothing if it is not known.
+func (o Objects) VolumePlace(pod *corev1.Pod, volume string) string {
+	in, known := o.volumes[nameOf(pod)][volume]
+	if !known {
+		return ""
+	}
+	return in.object.field(in.path).position()
 }
 
 // Place is where an object or a field of it is.

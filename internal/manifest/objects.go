@@ -64,7 +64,9 @@ func (r *reader) pod(at Place, pod *corev1.Pod) {
 		return
 	}
 	r.checkFields(at, pod)
-	r.add(at, pod, field.NewPath("spec"))
+	spec := field.NewPath("spec")
+	r.objects.volumes[nameOf(pod)] = volumesIn(at, spec, pod.Spec.Volumes, nil)
+	r.add(at, pod, spec)
 }
 
 // workload is what all workloads have in common.
@@ -113,6 +115,7 @@ func (r *reader) workload(at Place, object runtime.Object, w workload) {
 		r.check(at, w.pod(w.ids(1)[0]), path)
 		return
 	}
+	volumes := volumesIn(at, path, w.template.Spec.Volumes, w.claims)
 	for i, id := range w.ids(int(replicas)) {
 		pod := w.pod(id)
 		podAt := at
@@ -127,6 +130,7 @@ func (r *reader) workload(at Place, object runtime.Object, w workload) {
 			r.objects.Pods = append(r.objects.Pods, pod)
 		}
 		pod.OwnerReferences = ownedBy(at, w.meta)
+		r.objects.volumes[nameOf(pod)] = volumes
 	}
 }
 
@@ -278,4 +282,5 @@ func (r *reader) marker(at Place, object *unstructured.Unstructured, encoded []b
 	}
 	marker.Generation, marker.Status = 1, v1alpha1.PodProbeMarkerStatus{}
 	r.objects.Markers = append(r.objects.Markers, *marker)
+	r.objects.markers[nameOf(marker)] = at
 }

@@ -65,6 +65,8 @@ func newReader(ctx context.Context, options Options) *reader {
 		objects: Objects{
 			ConfigMaps: map[types.NamespacedName]*corev1.ConfigMap{},
 			Secrets:    map[types.NamespacedName]*corev1.Secret{},
+			markers:    map[types.NamespacedName]Place{},
+			volumes:    map[types.NamespacedName]map[string]pathIn{},
 		},
 	}
 }

@@ -14,6 +14,18 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/environ"
 )
 
+// volumesIn returns the places of the volumes of a pod whose spec is at the path, and of the claims that its workload makes.
+func volumesIn(at Place, spec *field.Path, volumes []corev1.Volume, claims []corev1.PersistentVolumeClaim) map[string]pathIn {
+	places := map[string]pathIn{}
+	for i := range volumes {
+		places[volumes[i].Name] = pathIn{at, spec.Child("volumes").Index(i).String()}
+	}
+	for i := range claims {
+		places[claims[i].Name] = pathIn{at, field.NewPath("spec", "volumeClaimTemplates").Index(i).String()}
+	}
+	return places
+}
+
 // volumes validates the names and sources of volumes. It rejects two volumes that would share
 // an environment variable.
 func (v *validator) volumes(path *field.Path) {

@@ -64,12 +64,7 @@ func VolumeVariable(volume string) string {
 // For returns the environment of a container. A reference to something that does not exist is left
 // out: package manifest refuses it unless it is optional.
 func For(container *corev1.Container, sources Sources) Environment {
-	volumes := map[string]string{}
-	for _, mount := range container.VolumeMounts {
-		if folder, found := sources.Volumes[mount.Name]; found {
-			volumes[VolumeVariable(mount.Name)] = folder
-		}
-	}
+	volumes := volumesOf(container, sources.Volumes)
 	declared := declaredBy(container, sources, volumes)
 	variables := maps.Clone(sources.Base)
 	if variables == nil {
@@ -89,15 +84,27 @@ func For(container *corev1.Container, sources Sources) Environment {
 	return Environment{Variables: variables, Command: command}
 }
 
-// Static expands the references in a probe's command. As in the kubelet, a reference can
-// only name a variable whose value is literal.
-func Static(command []string, env []corev1.EnvVar) []string {
-	values := map[string]string{}
-	for i := range env {
-		if env[i].ValueFrom == nil {
-			values[env[i].Name] = env[i].Value
+// volumesOf returns the variables of the volumes that the container mounts. folders are those of the pod's volumes by name.
+func volumesOf(container *corev1.Container, folders map[string]string) map[string]string {
+	variables := map[string]string{}
+	for _, mount := range container.VolumeMounts {
+		if folder, found := folders[mount.Name]; found {
+			variables[VolumeVariable(mount.Name)] = folder
 		}
 	}
+	return variables
+}
+
+// Static expands the references in a probe's command. As in the kubelet, a reference can
+// only name a variable whose value is literal, or that of a volume. folders are those of the pod's volumes by name.
+func Static(command []string, container *corev1.Container, folders map[string]string) []string {
+	values := map[string]string{}
+	for _, variable := range container.Env {
+		if variable.ValueFrom == nil {
+			values[variable.Name] = variable.Value
+		}
+	}
+	maps.Copy(values, volumesOf(container, folders))
 	out := make([]string, len(command))
 	for i, word := range command {
 		out[i] = Expand(word, values)

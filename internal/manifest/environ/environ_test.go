@@ -164,9 +164,12 @@ func TestFor(t *testing.T) {
 }
 
 func TestStatic(t *testing.T) {
-	env := []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "IP", ValueFrom: field("status.podIP")}}
-	got := environ.Static([]string{"$(A)", "$(IP)"}, env)
-	if diff := cmp.Diff([]string{"a", "$(IP)"}, got); diff != "" {
+	container := &corev1.Container{
+		Env:          []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "IP", ValueFrom: field("status.podIP")}, {Name: "SEAMARK_VOLUME_V", Value: "/v"}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}},
+	}
+	got := environ.Static([]string{"$(A)", "$(IP)", "$(SEAMARK_VOLUME_V)/x"}, container, map[string]string{"v": "/run/v"})
+	if diff := cmp.Diff([]string{"a", "$(IP)", "/run/v/x"}, got); diff != "" {
 		t.Errorf("command (-want +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,117 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/internal/manifest/environ"
+	"github.com/seamark-dev/seamark/internal/program/text"
+)
+
+// reasonNotMounted is the reason of the event for a program that failed and uses the mount path of a volume. It has no
+// counterpart in a cluster.
+const reasonNotMounted = "VolumeNotMounted"
+
+// maxShownPath is the maximum length of a path in an event, in bytes.
+const maxShownPath = 256
+
+// failed adds an event for each volume whose mount path a program names that has failed in the container: in its command, in the
+// variables of the container, or in the messages. There is one event for each volume and container.
+func (l *loop) failed(now time.Time, p *pod, name string, command []string, messages ...string) {
+	machine := p.machine.Container(name)
+	if machine == nil || l.stopping {
+		return
+	}
+	var mounts []corev1.VolumeMount
+	for _, mount := range machine.Spec.VolumeMounts {
+		if _, hasFolder := p.volumes[mount.Name]; hasFolder && !p.hinted[name+"/"+mount.Name] {
+			mounts = append(mounts, mount)
+		}
+	}
+	if len(mounts) == 0 {
+		return
+	}
+	texts := slices.Concat(command, messages)
+	for _, variable := range machine.Spec.Env {
+		texts = append(texts, variable.Value)
+		for _, mount := range machine.Spec.VolumeMounts {
+			if variable.Name == environ.VolumeVariable(mount.Name) {
+				// The run replaces its value.
+				texts = texts[:len(texts)-1]
+				break
+			}
+		}
+	}
+	for i := range texts {
+		// A mount path such as /tmp is also the beginning of the folders of the run.
+		texts[i] = strings.ReplaceAll(texts[i], l.keeper.Folder(), "")
+	}
+	for _, mount := range named(mounts, texts) {
+		p.hinted[name+"/"+mount.Name] = true
+		volume := mount.Name
+		if place := l.options.Objects.VolumePlace(p.object, mount.Name); place != "" {
+			volume += " (" + place + ")"
+		}
+		l.addEvent(now, p, name, corev1.EventTypeWarning, reasonNotMounted, fmt.Sprintf(
+			"%s is the mount path of volume %s, and a local run mounts nothing: the folder of the volume is in the variable %s",
+			text.Truncate(mount.MountPath, maxShownPath), volume, environ.VolumeVariable(mount.Name)))
+	}
+}
+
+// named returns the mounts whose paths occur in the texts. A path in another one does not count as both.
+func named(mounts []corev1.VolumeMount, texts []string) []corev1.VolumeMount {
+	longestFirst := slices.SortedStableFunc(slices.Values(mounts), func(a, b corev1.VolumeMount) int {
+		return cmp.Compare(len(b.MountPath), len(a.MountPath))
+	})
+	texts = slices.Clone(texts)
+	var found []corev1.VolumeMount
+	for _, mount := range longestFirst {
+		at := path.Clean(mount.MountPath)
+		occurs := false
+		for i := range texts {
+			if has, rest := cutPaths(texts[i], at); has {
+				occurs, texts[i] = true, rest
+			}
+		}
+		if occurs {
+			found = append(found, mount)
+		}
+	}
+	return found
+}
+
+// cutPaths reports whether a text has the path, alone or with more steps, and returns the text without it.
+func cutPaths(in, at string) (has bool, rest string) {
+	if !path.IsAbs(at) || at == "/" {
+		return false, in
+	}
+	isName := func(c byte) bool {
+		return c == '_' || c == '-' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
+	}
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(in, at)
+		if !found {
+			return has, out.String() + in
+		}
+		startsHere := before == "" || !isName(before[len(before)-1]) && before[len(before)-1] != '/'
+		// A full stop can end a sentence.
+		endsHere := after == "" || !isName(after[0]) || after[0] == '.' && (len(after) == 1 || !isName(after[1]))
+		out.WriteString(before)
+		if startsHere && endsHere {
+			has = true
+		} else {
+			out.WriteString(at)
+		}
+		in = after
+	}
+}
