@@ -41,6 +41,7 @@ func (l *loop) addEvent(now time.Time, p *pod, container, eventType, reason, mes
 func (l *loop) addLine(now time.Time, p *pod, container string, line LogLine) {
 	p.logs = append(p.logs, l.add(now, p, Change{Kind: KindLog, Container: container, Log: &line}))
 	p.logs = p.logs[max(len(p.logs)-maxLogs, 0):]
+	l.noticeLine(now, p, container, line.Text)
 	if message := plainText(line.Text); line.Stream == "stderr" && strings.TrimSpace(message) != "" {
 		p.lastErrors[container] = message
 	}

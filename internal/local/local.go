@@ -102,7 +102,7 @@ func New(options Options) (*Runner, error) {
 	for _, object := range options.Objects.Pods {
 		r.pods = append(r.pods, newPod(object, nodeName(), crashLoop))
 	}
-	r.warnings = warnings(&r.options.Objects, r.markers, r.pods)
+	r.warnings = append(slices.Clone(options.Objects.Warnings()), warnings(&r.options.Objects, r.markers, r.pods)...)
 	return r, nil
 }
 
@@ -113,7 +113,7 @@ func nodeName() string {
 	return "local"
 }
 
-// Warnings returns problems of valid markers: markers that match no pod, probes that can't
+// Warnings returns those of the objects, and problems of valid markers: markers that match no pod, probes that can't
 // run in a pod, and marks that two probes set. In a cluster they are in the markers'
 // status.
 func (r *Runner) Warnings() []string { return r.warnings }

@@ -105,6 +105,25 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// A container of a SidecarSet is a process of the pod, and a probe of a marker can name it.
+func TestSidecarSet(t *testing.T) {
+	t.Parallel()
+	r := startMain(t, sleeps, "", `
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: SidecarSet
+metadata: {name: agents}
+spec:
+  selector: {matchLabels: {app: p}}
+  initContainers:
+  - {name: first, command: [sh, -c, 'echo first']}
+  containers:
+  - {name: agent, command: [sh, -c, 'echo agent; sleep 1000'], env: [{name: A, value: a}]}
+`, marker("m", "matchLabels: {app: p}", `{name: agent, containerName: agent, probe: {exec: {command: [sh, -c, '[ $A = a ]']}},
+  markerPolicy: [{state: Succeeded, labels: {agent: "true"}}]}`))
+	r.await("p/first stdout: first", "p/agent stdout: agent", "p label agent=true")
+}
+
 // A program, a hook and a probe that use the mount path of a volume get a hint, each container once for each volume.
 func TestMountPathIsNamed(t *testing.T) {
 	t.Parallel()
@@ -113,7 +132,7 @@ func TestMountPathIsNamed(t *testing.T) {
   restartPolicy: Always
   containers:
   - {name: missing, command: [/missing/scripts/run], volumeMounts: [{name: scripts, mountPath: /missing/scripts}]}
-  - {name: message, command: [sh, -c, 'D=/missing; cat $D/data/x'], volumeMounts: [{name: data, mountPath: /missing/data}]}
+  - {name: message, command: [sh, -c, 'D=/missing; cat $D/data/x; sleep 1000'], volumeMounts: [{name: data, mountPath: /missing/data}]}
   - name: hooked
     command: [sleep, "1000"]
     lifecycle: {postStart: {exec: {command: [ls, /missing/scripts]}}}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +25,8 @@ const reasonNotMounted = "VolumeNotMounted"
 // maxShownPath is the maximum length of a path in an event, in bytes.
 const maxShownPath = 256
 
-// failed adds an event for each volume whose mount path a program names that has failed in the container: in its command, in the
-// variables of the container, or in the messages. There is one event for each volume and container.
+// failed adds an event for each volume whose mount path a program names that has failed in the container: in the messages, in its
+// command and, unless the command is nil, in the variables of the container. There is one event for each volume and container.
 func (l *loop) failed(now time.Time, p *pod, name string, command []string, messages ...string) {
 	machine := p.machine.Container(name)
 	if machine == nil || l.stopping {
@@ -41,15 +42,8 @@ func (l *loop) failed(now time.Time, p *pod, name string, command []string, mess
 		return
 	}
 	texts := slices.Concat(command, messages)
-	for _, variable := range machine.Spec.Env {
-		texts = append(texts, variable.Value)
-		for _, mount := range machine.Spec.VolumeMounts {
-			if variable.Name == environ.VolumeVariable(mount.Name) {
-				// The run replaces its value.
-				texts = texts[:len(texts)-1]
-				break
-			}
-		}
+	if command != nil {
+		texts = append(texts, valuesOf(machine.Spec)...)
 	}
 	for i := range texts {
 		// A mount path such as /tmp is also the beginning of the folders of the run.
@@ -64,6 +58,32 @@ func (l *loop) failed(now time.Time, p *pod, name string, command []string, mess
 		l.addEvent(now, p, name, corev1.EventTypeWarning, reasonNotMounted, fmt.Sprintf(
 			"%s is the mount path of volume %s, and a local run mounts nothing: the folder of the volume is in the variable %s",
 			text.Truncate(mount.MountPath, maxShownPath), volume, environ.VolumeVariable(mount.Name)))
+	}
+}
+
+// valuesOf returns the values of the variables of a container, except those that the run replaces.
+func valuesOf(c *corev1.Container) []string {
+	var values []string
+	for _, variable := range c.Env {
+		isFolder := func(mount corev1.VolumeMount) bool { return environ.VolumeVariable(mount.Name) == variable.Name }
+		if !slices.ContainsFunc(c.VolumeMounts, isFolder) {
+			values = append(values, variable.Value)
+		}
+	}
+	return values
+}
+
+// missing is how programs say that a file or folder does not exist.
+const missing = `(?i)no ?such ?file|nonexist|non-exist|not exist|not ?found`
+
+// noticeLine adds the events about a line of output that says that a file below a mount path does not exist: the program may
+// continue without it.
+func (l *loop) noticeLine(now time.Time, p *pod, container, line string) {
+	if machine := p.machine.Container(container); machine == nil || len(machine.Spec.VolumeMounts) == 0 {
+		return
+	}
+	if regexp.MustCompile(missing).MatchString(line) {
+		l.failed(now, p, container, nil, line)
 	}
 }
 

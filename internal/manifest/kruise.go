@@ -5,6 +5,7 @@ package manifest
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,15 +25,19 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
-// kruise adds a marker, or the pods of a set of the group, which is validated with its CRD.
+// kruise adds a marker, a set that injects containers, or the pods of a set of the group, which is validated with its CRD.
 func (r *reader) kruise(at Place, object *unstructured.Unstructured, encoded []byte) {
 	if object.GetKind() == apikind.Marker {
 		r.marker(at, object, encoded)
 		return
 	}
-	written := object.DeepCopy()
-	withImages(object)
 	kind := kinds.ByGroupKind(object.GroupVersionKind().GroupKind())
+	if kind.Role == kinds.Injector {
+		r.sidecarSet(at, object, encoded)
+		return
+	}
+	written := object.DeepCopy()
+	withImages(object, "spec", "template", "spec")
 	of := whole(written, kind.New())
 	if !r.customResource(at, object, of) {
 		return
@@ -100,11 +105,11 @@ func (k *kruiseWorkload) workload(kind *kinds.Kind, template *corev1.PodTemplate
 	return w
 }
 
-// withImages sets the images that the CRDs require. A local run pulls no images, so that manifests
+// withImages sets the images that the CRDs require, in the containers at a path. A local run pulls no images, so that manifests
 // may omit them, as in the other workloads.
-func withImages(object *unstructured.Unstructured) {
+func withImages(object *unstructured.Unstructured, path ...string) {
 	for _, name := range []string{"containers", "initContainers"} {
-		value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "spec", name)
+		value, _, _ := unstructured.NestedFieldNoCopy(object.Object, slices.Concat(path, []string{name})...)
 		containers, _ := value.([]any)
 		for _, each := range containers {
 			if container, ok := each.(map[string]any); ok && container["image"] == nil {

@@ -46,6 +46,7 @@ type Objects struct {
 	Secrets    map[types.NamespacedName]*corev1.Secret
 
 	unsupported []Unsupported
+	warnings    []string
 	// markers are the places of the markers, and volumes those of the volumes of each pod, by name.
 	markers map[types.NamespacedName]Place
 	volumes map[types.NamespacedName]map[string]pathIn
@@ -56,6 +57,9 @@ type pathIn struct {
 	object Place
 	path   string
 }
+
+// Warnings returns what a local run does not do as a cluster, or what has no effect, each with its place.
+func (o Objects) Warnings() []string { return o.warnings }
 
 // MarkerPlace returns the file, line and column of a field of a marker, or nothing if the marker is not known.
 func (o Objects) MarkerPlace(marker types.NamespacedName, path string) string {
@@ -144,7 +148,7 @@ func (u Unsupported) Harmless() bool {
 	field := u.Path[strings.LastIndexByte(u.Path, '.')+1:]
 	return slices.Contains([]string{
 		"resources", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priorityClassName", "imagePullSecrets",
-		"updateStrategy", "scaleStrategy", "podManagementPolicy", "minReadySeconds", "revisionHistoryLimit",
+		"updateStrategy", "upgradeStrategy", "scaleStrategy", "podManagementPolicy", "minReadySeconds", "revisionHistoryLimit",
 	}, field)
 }
 

@@ -57,6 +57,8 @@ type reader struct {
 	commanded map[string]bool
 	// checks are the checks that need all documents.
 	checks []func()
+	// injectors are the sets that inject containers into the pods.
+	injectors []*injector
 }
 
 func newReader(ctx context.Context, options Options) *reader {
@@ -193,7 +195,7 @@ func supportedKinds() map[string]kind {
 		apikind.Marker:          of(nil, v1alpha1.GroupVersion()),
 	}
 	for _, row := range kinds.Table() {
-		if row.Role == kinds.Set {
+		if row.Role == kinds.Set || row.Role == kinds.Injector {
 			builtIn := all[row.Kind]
 			all[row.Kind] = of(builtIn.empty, append(builtIn.versions, row.Served()...)...)
 		}
@@ -270,9 +272,11 @@ func addErrors[E error](r *reader, at Place, errs []E) {
 
 // finish runs the checks that need all documents.
 func (r *reader) finish() {
+	// The checks name the fields of the pods as they were written.
 	for _, check := range r.checks {
 		check()
 	}
+	r.inject()
 	for _, name := range slices.Sorted(maps.Keys(r.options.Commands)) {
 		if !r.commanded[name] {
 			r.errs = append(r.errs, fmt.Errorf("--command: %q is invalid: no pod has a container with this name", name))

@@ -40,6 +40,8 @@ func objectFields() fieldTree {
 	job := merge(names("parallelism", "completions", "backoffLimit", "ttlSecondsAfterFinished", "activeDeadlineSeconds"), fieldTree{"template": template})
 	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{"spec": merge(podSpecFields(), job,
 		names("replicas", "selector", "serviceName", "ordinals", "reserveOrdinals", "volumeClaimTemplates", "persistentVolumeClaimRetentionPolicy"),
+		names("namespace", "namespaceSelector", "specificNamespace", "patchPodMetadata", "customVersion"),
+		fieldTree{"injectionStrategy": names("paused")},
 		names("schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
 		fieldTree{"jobTemplate": merge(names("metadata"), fieldTree{"spec": job})},
 	)})
@@ -71,6 +73,8 @@ func containerFields() fieldTree {
 	return merge(
 		// A local run never pulls images, so that a warning would be useless.
 		names("name", "image", "imagePullPolicy", "command", "args", "workingDir", "restartPolicy"),
+		// Those of the containers of SidecarSets.
+		names("podInjectPolicy", "shareVolumePolicy", "transferEnv"),
 		fieldTree{
 			"ports": names("name", "containerPort", "protocol"),
 			"env": merge(names("name", "value"), fieldTree{

@@ -29,6 +29,13 @@ func validatePod(pod *corev1.Pod, spec *field.Path, objects *Objects) field.Erro
 	if len(pod.Spec.Containers) == 0 {
 		v.add(field.Required(spec.Child("containers"), "a pod needs at least one container"))
 	}
+	v.spec(spec)
+	return v.errs
+}
+
+// spec validates the spec of the pod.
+func (v *validator) spec(spec *field.Path) {
+	pod := v.pod
 	v.oneOf(spec.Child("restartPolicy"), string(pod.Spec.RestartPolicy), "Always", "OnFailure", "Never")
 	v.notNegative(spec.Child("terminationGracePeriodSeconds"), *pod.Spec.TerminationGracePeriodSeconds)
 	for i, gate := range pod.Spec.ReadinessGates {
@@ -45,7 +52,6 @@ func validatePod(pod *corev1.Pod, spec *field.Path, objects *Objects) field.Erro
 	for i := range pod.Spec.Containers {
 		v.container(spec.Child("containers").Index(i), &pod.Spec.Containers[i], names)
 	}
-	return v.errs
 }
 
 func (v *validator) add(err *field.Error) { v.errs = append(v.errs, err) }

@@ -78,13 +78,19 @@ func (r *reader) prepare(pod *corev1.Pod) {
 	setDefaults(pod)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
-			command, given := r.options.Commands[containers[i].Name]
-			if given {
-				// References are expanded later. $$ stands for a $ of the shell.
-				escaped := strings.ReplaceAll(command, "$", "$$")
-				containers[i].Command, containers[i].Args = []string{"sh", "-c", escaped}, nil
-				r.commanded[containers[i].Name] = true
-			}
+			r.command(&containers[i])
 		}
 	}
+}
+
+// command sets the command of the options, if the container has one.
+func (r *reader) command(container *corev1.Container) {
+	command, given := r.options.Commands[container.Name]
+	if !given {
+		return
+	}
+	// References are expanded later. $$ stands for a $ of the shell.
+	escaped := strings.ReplaceAll(command, "$", "$$")
+	container.Command, container.Args = []string{"sh", "-c", escaped}, nil
+	r.commanded[container.Name] = true
 }

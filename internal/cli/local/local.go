@@ -224,7 +224,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	if problems := s.runner.Warnings(); o.Strict && len(problems) > 0 {
-		return fmt.Errorf("invalid markers, and --strict is set:%s", listed(problems))
+		return fmt.Errorf("invalid markers or SidecarSets, and --strict is set:%s", listed(problems))
 	}
 	for _, warning := range append(ignored, firstOf(s.runner.Warnings())...) {
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", warning)
