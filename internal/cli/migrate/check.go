@@ -48,7 +48,8 @@ what its webhooks would refuse, and sets whose pods it would update.
 A finding that "blocks" must be changed before the migration; one that "changes" behaves
 differently afterwards. Without --namespace, all namespaces are checked. The command only reads.
 With files, it checks these and needs no cluster: it then knows nothing about pods, nodes
-and other kinds.
+and other kinds, and not whether OpenKruise accepts the manifests. Folders are read as by "seamark lint":
+with all their subfolders, and kustomizations are built. Nothing is downloaded unless --allow-remote is set.
 
 Exit codes: 0 if nothing blocks; 1 if something blocks; 2 for bad input; 3 if nothing blocks, but
 something could not be read, or the cluster cannot be reached.`
@@ -105,7 +106,7 @@ func (o *CheckOptions) Run(ctx context.Context) error {
 	}
 	report := checkReport{
 		Findings: slices.Concat([]migration.Finding{}, found),
-		Markers:  len(objects.Markers), Objects: map[string]int{},
+		Markers:  len(objects.Markers), Objects: map[string]int{}, files: objects.Files && !o.Back,
 	}
 	for _, kind := range kinds.Table() {
 		report.Objects[kind.Kind] = len(objects.Objects[kind.Kind])
@@ -153,7 +154,7 @@ func (o *CheckOptions) read(ctx context.Context) (migration.Cluster, []survey.Un
 
 // readFiles returns the objects of OpenKruise in the files. It ignores all other objects.
 func (o *CheckOptions) readFiles(ctx context.Context) (migration.Cluster, error) {
-	var c migration.Cluster
+	c := migration.Cluster{Files: true}
 	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
 	if err != nil {
 		return c, err //nolint:wrapcheck // it names the file
@@ -177,6 +178,8 @@ type checkReport struct {
 	Objects map[string]int `json:"objects"`
 	// Unread is what could not be read because of missing permissions.
 	Unread []string `json:"unread,omitempty"`
+	// files is whether manifests were checked instead of a cluster.
+	files bool
 }
 
 func (r checkReport) blocking() int {
@@ -223,6 +226,9 @@ func (r checkReport) print(out io.Writer) error {
 	last := len(checked) - 1
 	_, err := fmt.Fprintf(out, "Checked %s and %s: %d findings, of which %d block a migration.\n",
 		strings.Join(checked[:last], ", "), checked[last], len(r.Findings), r.blocking())
+	if err == nil && r.files {
+		_, err = fmt.Fprintln(out, "The manifests were checked by the rules of Seamark. Whether OpenKruise accepts them was not checked.")
+	}
 	if err != nil {
 		return fmt.Errorf("print the findings: %w", err)
 	}

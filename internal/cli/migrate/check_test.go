@@ -60,6 +60,9 @@ Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarS
 	expect.Equal(t, "exit code if something could not be read", exit.Access, exit.Code(incomplete.verdict()))
 }
 
+// unchecked follows the findings about files.
+const unchecked = "The manifests were checked by the rules of Seamark. Whether OpenKruise accepts them was not checked.\n"
+
 // TestCheckOfFiles checks manifests from the standard input: documents, a list, and objects
 // that do not matter.
 func TestCheckOfFiles(t *testing.T) {
@@ -93,7 +96,7 @@ spec:
   template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
 `
 	want := `blocks   StatefulSet game/s  spec.replicas
-         OpenKruise: accepts it
+         OpenKruise: not checked: this command has only the rules of Seamark
          Seamark:    refuses it: Invalid value: -1: spec.replicas in body should be greater than or equal to 0
          action:     correct the field
 changes  PodProbeMarker game/m
@@ -105,6 +108,35 @@ changes  PodProbeMarker game/m  spec.probes[0].probe
          Seamark:    runs unset failureThreshold: 3
          action:     set the fields, or keep OpenKruise's values with manager.config.probeDefaults
 Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3 findings, of which 1 block a migration.
+` + unchecked
+	const versions = `apiVersion: apps.kruise.io/v1beta1
+kind: CloneSet
+metadata: {name: known}
+---
+apiVersion: apps.kruise.io/v9
+kind: CloneSet
+metadata: {name: unknown}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: m}
+spec:
+  selector: {matchLabels: {app: server}}
+  probes: [{name: x, containerName: c, probe: {tcpSocket: {port: 1}, failureThreshold: 1, periodSeconds: 1, initialDelaySeconds: 1}, podConditionType: Ready}]
+`
+	versionFindings := `blocks   CloneSet known  apiVersion
+         OpenKruise: serves v1beta1
+         Seamark:    serves v1alpha1 only
+         action:     convert the manifest to v1alpha1: move the fields of updateStrategy.rollingUpdate to updateStrategy ` +
+		"and its podUpdatePolicy to updateStrategy.type, and set scaleStrategy.disablePVCReuse: true in place of enablePVCReuse: false, its default\n" + `blocks   CloneSet unknown  apiVersion
+         OpenKruise: not checked: this command has only the rules of Seamark
+         Seamark:    serves v1alpha1 only
+         action:     convert the manifest to v1alpha1
+blocks   PodProbeMarker m
+         OpenKruise: not checked: this command has only the rules of Seamark
+         Seamark:    does not follow it: spec.probes[0].podConditionType: "Ready" is invalid: must not be a condition type of Kubernetes
+         action:     correct the marker, or delete and create it
+Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3 findings, of which 3 block a migration.
 `
 	for name, test := range map[string]struct {
 		in       string
@@ -114,8 +146,9 @@ Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarS
 		"objects": {manifests, exit.Failed, want},
 		"nothing": {
 			"---\n", exit.OK,
-			"Checked 0 PodProbeMarkers, 0 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 0 findings, of which 0 block a migration.\n",
+			"Checked 0 PodProbeMarkers, 0 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 0 findings, of which 0 block a migration.\n" + unchecked,
 		},
+		"versions, and a marker that is not followed": {versions, exit.Failed, versionFindings + unchecked},
 		"not YAML": {"{", exit.Usage, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

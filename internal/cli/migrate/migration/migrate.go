@@ -103,6 +103,9 @@ type Cluster struct {
 	Definitions []Definition
 	// Protected are the namespaces and CRDs with the value Cascading of the label that protects from deletion.
 	Protected []*metav1.PartialObjectMetadata
+	// Files is whether the objects are those of files: then no API server has stored them, and nobody knows whether OpenKruise
+	// accepts them.
+	Files bool
 	// Now is the time: schedules are compared for the next year.
 	Now time.Time
 }
@@ -146,8 +149,34 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	}
 	found = append(found, checkTakeover(c)...)
 	found = append(found, checkDefinitions(c.Definitions)...)
+	if c.Files {
+		withoutClaims(found)
+	}
 	sortFindings(found)
 	return found, nil
+}
+
+// What OpenKruise does with an object that its cluster stores.
+const (
+	accepts = "accepts it"
+	follows = "follows the marker"
+	injects = "injects the set"
+	serves  = "serves "
+)
+
+// notChecked is what is known about OpenKruise and an object of a file that Seamark refuses.
+const notChecked = "not checked: this command has only the rules of Seamark"
+
+// withoutClaims removes from findings about files what is only known of objects that a cluster stores.
+func withoutClaims(found []Finding) {
+	for i := range found {
+		f := &found[i]
+		version, isVersion := strings.CutPrefix(f.OpenKruise, serves)
+		isVersion = isVersion && f.Field == "apiVersion" && hooks()[f.Kind].converting[version] == ""
+		if isVersion || slices.Contains([]string{accepts, follows, injects}, f.OpenKruise) {
+			f.OpenKruise = notChecked
+		}
+	}
 }
 
 func sortFindings(found []Finding) {
@@ -194,7 +223,7 @@ func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]
 		}
 		marker := &v1alpha1.PodProbeMarker{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, marker); err != nil {
-			found = append(found, findingOf(Blocks, object, "", "accepts it", "cannot read it: "+oneLine(err.Error()), "correct the marker"))
+			found = append(found, findingOf(Blocks, object, "", accepts, "cannot read it: "+oneLine(err.Error()), "correct the marker"))
 			continue
 		}
 		found = append(found, unset(object, marker)...)
@@ -203,7 +232,7 @@ func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]
 		}
 		compiled, err := plan.Compile(marker)
 		if err != nil {
-			found = append(found, findingOf(Blocks, object, "", "follows the marker", "does not follow it: "+oneLine(err.Error()),
+			found = append(found, findingOf(Blocks, object, "", follows, "does not follow it: "+oneLine(err.Error()),
 				"correct the marker, or delete and create it"))
 			continue
 		}
@@ -222,7 +251,7 @@ func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]
 func refusedFields(ctx context.Context, rules *schema.Schema, object *unstructured.Unstructured) []Finding {
 	var found []Finding
 	for _, err := range refused(ctx, rules, object) {
-		f := findingOf(Changes, object, err.Field, "accepts it", "refuses to store it again: "+describe(err), "correct the field")
+		f := findingOf(Changes, object, err.Field, accepts, "refuses to store it again: "+describe(err), "correct the field")
 		switch {
 		case strings.HasSuffix(err.Field, ".host"):
 			f.OpenKruise, f.Seamark, f.Action = "probes this host from the node", "probes the pod itself, and refuses the field", "remove the field"

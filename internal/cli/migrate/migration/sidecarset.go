@@ -34,7 +34,7 @@ func checkSidecarSets(ctx context.Context, _ Cluster, objects []*unstructured.Un
 		set.UID = types.UID(set.Name)
 		problems := accept.Check(set, accepted, accept.WhiteList{DefaultAllowed: true})
 		for _, problem := range problems {
-			found = append(found, findingOf(Blocks, object, problem.Field, "injects the set", "does not accept the set: "+problem.Message, "change the set"))
+			found = append(found, findingOf(Blocks, object, problem.Field, injects, "does not accept the set: "+problem.Message, "change the set"))
 		}
 		if len(problems) == 0 {
 			accepted = append(accepted, set)

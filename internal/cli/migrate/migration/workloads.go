@@ -25,7 +25,7 @@ func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstru
 		gvk := object.GroupVersionKind()
 		kind := kinds.ByGroupKind(gvk.GroupKind())
 		if !kind.Serves(gvk) {
-			found = append(found, findingOf(Blocks, object, "apiVersion", "serves "+gvk.Version, "serves "+strings.Join(kind.Versions(), " and ")+" only",
+			found = append(found, findingOf(Blocks, object, "apiVersion", serves+gvk.Version, serves+strings.Join(kind.Versions(), " and ")+" only",
 				"convert the manifest to "+kind.Version+hooks()[kind.Kind].converting[gvk.Version]))
 			continue
 		}
@@ -34,7 +34,7 @@ func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstru
 			return nil, err
 		}
 		for _, err := range refused(ctx, rules, object) {
-			f := findingOf(Blocks, object, err.Field, "accepts it", "refuses it: "+describe(err), "correct the field")
+			f := findingOf(Blocks, object, err.Field, accepts, "refuses it: "+describe(err), "correct the field")
 			if err.Field == "metadata.name" {
 				f.Action = "create one with a shorter name, and delete this one"
 			}
