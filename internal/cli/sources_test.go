@@ -75,3 +75,49 @@ func TestRemoteManifestsAreRefused(t *testing.T) {
 		t.Errorf("lint does not read what is allowed: %s", stderr)
 	}
 }
+
+// All commands that read manifests read the same files of a folder.
+func TestCommandsReadTheSameFiles(t *testing.T) {
+	// Each command names an invalid marker.
+	marker := func(name string) string {
+		return "apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nmetadata: {name: " + name + "}\nspec: {selector: {matchLabels: {app: x}}, probes: [" +
+			"{name: p, containerName: c, podConditionType: example.com/x, probe: {exec: {command: [x]}, timeoutSeconds: -1}}]}\n"
+	}
+	folder := t.TempDir()
+	content := map[string]string{
+		"chart/Chart.yaml":            "name: x\n",
+		"chart/values.yaml":           "kind: x\n",
+		"list.yaml":                   "- a\n- b\n",
+		"built/kustomization.yaml":    "resources: [m.yaml]\nnamePrefix: built-\n",
+		"component/kustomization.yml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
+	}
+	read := map[string]bool{
+		"a.yaml": true, "b.yml": true, "c.json": true, "sub/deep/d.yaml": true, "chart/e.yaml": true, "component/f.yaml": true, "built/m.yaml": true,
+		"g.txt": false, "h": false, ".i.yaml": false, ".git/j.yaml": false, "chart/templates/k.yaml": false, "built/l.yaml": false, "built/sub/n.yaml": false,
+	}
+	nameOf := func(path string) string {
+		return strings.TrimLeft(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), ".")
+	}
+	for path := range read {
+		name := nameOf(path)
+		if name == "" {
+			name = "i"
+		}
+		content[path] = marker("marker-" + name)
+	}
+	clitest.WriteFiles(t, folder, content)
+	for _, command := range [][]string{{"local", "--timeout", "1ms"}, {"lint"}, {"migrate", "check"}, {"test"}} {
+		stdout, stderr, _ := execute(t, "", append(command, "-f", folder)...)
+		for path, want := range read {
+			name := "marker-" + nameOf(path)
+			if path == "built/m.yaml" {
+				name = "built-" + name
+			}
+			// The commands name files, objects or both.
+			got := strings.Contains(stdout+stderr, name) || strings.Contains(stdout+stderr, path+":")
+			if got != want {
+				t.Errorf("%s: %s is read: %t, want %t\n%s%s", command[0], path, got, want, stdout, stderr)
+			}
+		}
+	}
+}

@@ -186,20 +186,11 @@ func printFindings(w io.Writer, findings []rules.Finding) error {
 	more := len(findings) - maxFindings
 	painter := printing.NewPainter(w)
 	for _, f := range findings[:min(len(findings), maxFindings)] {
-		place, message := f.File, f.Message
-		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
-		}
-		if f.Field != "" {
-			message = f.Field + ": " + message
-		}
-		if f.Line == 0 && f.Object != "" {
-			message = f.Object + ": " + message
-		}
+		message := f.Text()
 		if f.Fix != "" {
 			message += "\n    fix: " + f.Fix
 		}
-		line := fmt.Sprintf("%s: %s: %s\n", text.Safe(place), painter.Word(string(f.Severity)), text.Safe(withRule(message, f.Rule)))
+		line := fmt.Sprintf("%s: %s: %s\n", text.Safe(f.Place()), painter.Word(string(f.Severity)), text.Safe(withRule(message, f.Rule)))
 		if _, err := io.WriteString(printing.Raw(w), line); err != nil {
 			return err
 		}

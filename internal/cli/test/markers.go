@@ -73,11 +73,7 @@ func check(ctx context.Context, files []document.File) error {
 		if finding.Severity != rules.Error || finding.Object != "" && !strings.HasPrefix(finding.Object, kind+" ") {
 			continue
 		}
-		message := finding.Message
-		if finding.Field != "" {
-			message = finding.Field + ": " + message
-		}
-		errs = append(errs, fmt.Errorf("%s:%d:%d: %s", finding.File, finding.Line, finding.Column, message))
+		errs = append(errs, fmt.Errorf("%s: %s", finding.Place(), finding.Text()))
 	}
 	return errors.Join(errs...)
 }

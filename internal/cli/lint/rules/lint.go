@@ -10,6 +10,7 @@ package rules
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -57,6 +58,26 @@ type Finding struct {
 	Message string `json:"message"`
 	// Fix is what to do, or empty.
 	Fix string `json:"fix,omitempty"`
+}
+
+// Place returns the file, with the line and the column if they are known.
+func (f Finding) Place() string {
+	if f.Line == 0 {
+		return f.File
+	}
+	return fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+}
+
+// Text returns the message with the field, and with the object if no line shows which one it is.
+func (f Finding) Text() string {
+	text := f.Message
+	if f.Field != "" {
+		text = f.Field + ": " + text
+	}
+	if f.Line == 0 && f.Object != "" {
+		text = f.Object + ": " + text
+	}
+	return text
 }
 
 // Result is the result of a check.
