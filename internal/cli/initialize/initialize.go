@@ -32,9 +32,12 @@ type Options struct {
 	probe                 *v1alpha1.PodContainerProbe
 	Exec, HTTP, TCP, GRPC string
 	Selector, File        string
-	Labels, Annotations   []string
-	Delay, Period, Limit  time.Duration
-	Force                 bool
+	// Workload is the file with the workload, or empty.
+	Workload                    string
+	Labels, Annotations         []string
+	LabelsFrom, AnnotationsFrom []string
+	Delay, Period, Limit        time.Duration
+	Force                       bool
 }
 
 const long = `Write the manifest of a PodProbeMarker with one probe.
@@ -42,11 +45,20 @@ const long = `Write the manifest of a PodProbeMarker with one probe.
 The manifest has a comment for each field, and is checked as by "seamark lint" before it is
 written.
 
-Exactly one of --exec, --http, --tcp and --grpc is required, --selector, and at least one of
---label, --annotation and --condition.
+Exactly one of --exec, --http, --tcp and --grpc is required, --selector or --filename, and at least
+one mark or --condition.
+
+-f FILE names a manifest with one workload: a Deployment, ReplicaSet, StatefulSet or DaemonSet, also of
+apps.kruise.io, or a CloneSet. Its selector, namespace and name are those of the marker, and
+its only container is probed, unless flags set others. The marker is compared with the workload.
 
 A mark is KEY=SUCCEEDED,FAILED: the values in the two states. With KEY=VALUE, the key is
 removed in the state Failed. KEY is short for KEY=true.
+
+--label-from and --annotation-from set a mark to what the probe prints, in the state Succeeded: KEY
+alone to the first line, KEY=PATH to a value of the JSON that it prints, such as
+game.io/map=.map. Values after a comma are the only ones that take effect:
+game.io/map=.map,dust,mill, or role=,primary,secondary for the first line.
 
 Exit codes: 0 for success, 1 if the file cannot be written, 2 for bad input.`
 
@@ -55,7 +67,11 @@ const example = `  # A label while a job runs
 
   # The role of a replica, as a label and as a condition
   seamark init --http /primary:http -l app=database --container postgres \
-    --label role=primary,secondary --condition example.com/primary -o marker.yaml`
+    --label role=primary,secondary --condition example.com/primary -o marker.yaml
+
+  # The number of players that a server prints, for the pods of a CloneSet
+  seamark init -f cloneset.yaml --exec 'cat /run/players' \
+    --annotation-from controller.kubernetes.io/pod-deletion-cost`
 
 // New returns the command.
 func New(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
@@ -63,7 +79,7 @@ func New(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
 	marker.Spec.Probes = make([]v1alpha1.PodContainerProbe, 1)
 	o := &Options{IOStreams: streams, marker: marker, probe: &marker.Spec.Probes[0]}
 	command := &cobra.Command{
-		Use:     "init (--exec COMMAND | --http PATH:PORT | --tcp PORT | --grpc PORT[/SERVICE]) -l SELECTOR",
+		Use:     "init (--exec COMMAND | --http PATH:PORT | --tcp PORT | --grpc PORT[/SERVICE]) (-l SELECTOR | -f FILE)",
 		Short:   "Write a marker from flags",
 		Long:    long,
 		Example: example,
@@ -80,12 +96,15 @@ func New(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
 	flags.StringVar(&o.TCP, "tcp", "", "port to connect to, a number or the name of a port")
 	flags.StringVar(&o.GRPC, "grpc", "", "port of a server with the gRPC health protocol, as PORT or PORT/SERVICE")
 	flags.StringVarP(&o.Selector, "selector", "l", "", "labels of the pods, as in kubectl")
-	flags.StringVar(&o.probe.ContainerName, "container", "", "container to probe (default from the selector)")
-	flags.StringVar(&marker.Name, "name", "", "name of the marker (default from the selector)")
-	flags.StringVarP(&marker.Namespace, "namespace", "n", "", "namespace of the marker (default none in the manifest)")
+	flags.StringVarP(&o.Workload, "filename", "f", "", "manifest with the workload whose pods are probed, or - for the standard input")
+	flags.StringVar(&o.probe.ContainerName, "container", "", "container to probe (default from the workload or the selector)")
+	flags.StringVar(&marker.Name, "name", "", "name of the marker (default from the workload or the selector)")
+	flags.StringVarP(&marker.Namespace, "namespace", "n", "", "namespace of the marker (default that of the workload, or none in the manifest)")
 	flags.StringVar(&o.probe.Name, "probe", "", "name of the probe (default from the first label, condition or annotation)")
 	flags.StringArrayVar(&o.Labels, "label", nil, "label to set, as KEY=SUCCEEDED,FAILED, KEY=VALUE or KEY (repeatable)")
 	flags.StringArrayVar(&o.Annotations, "annotation", nil, "annotation to set, as KEY=SUCCEEDED,FAILED, KEY=VALUE or KEY (repeatable)")
+	flags.StringArrayVar(&o.LabelsFrom, "label-from", nil, "label to set to what the probe prints, as KEY, KEY=PATH or KEY=PATH,VALUE,... (repeatable)")
+	flags.StringArrayVar(&o.AnnotationsFrom, "annotation-from", nil, "annotation to set to what the probe prints, as for --label-from (repeatable)")
 	flags.StringVar(&o.probe.PodConditionType, "condition", "", "type of the pod condition to set, such as example.com/busy")
 	flags.DurationVar(&o.Delay, "initial-delay", 0, "time from the start of the container to the first run (default none)")
 	flags.DurationVar(&o.Period, "period", 10*time.Second, "time from the start of a run to the next one")
@@ -100,14 +119,21 @@ func New(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
 // Run builds the marker, checks it and writes it. exit.Code maps its error to an exit code.
 func (o *Options) Run(ctx context.Context) error {
 	named := o.probe.ContainerName != ""
-	if err := o.complete(); err != nil {
+	var w *workload
+	if o.Workload != "" {
+		var err error
+		if w, err = o.readWorkload(ctx); err != nil {
+			return fmt.Errorf("--filename: %w", err)
+		}
+	}
+	if err := o.complete(w); err != nil {
 		return err
 	}
 	content, err := template.YAML(o.marker)
 	if err != nil {
 		return exit.Failure(err)
 	}
-	if err := checkMarker(ctx, content); err != nil {
+	if err := checkMarker(ctx, content, w); err != nil {
 		return err
 	}
 	if o.File == "" {
@@ -117,18 +143,24 @@ func (o *Options) Run(ctx context.Context) error {
 	} else if err := o.write(content); err != nil {
 		return err
 	}
-	if !named {
+	if !named && w == nil {
 		fmt.Fprintf(o.ErrOut, "Note: --container is not set: the marker probes the container %q. Check the name.\n", o.probe.ContainerName)
 	}
 	return nil
 }
 
-// checkMarker returns an error for each finding about the manifest, which names its flag.
-func checkMarker(ctx context.Context, content []byte) error {
-	result := (&rules.Linter{}).Check(ctx, []document.File{{Name: "marker", Content: content}})
+// checkMarker returns an error for each finding about the manifest, also compared with the workload unless it is nil. It names the
+// flag.
+func checkMarker(ctx context.Context, content []byte, w *workload) error {
+	// No file has an empty name.
+	manifests := []document.File{{Content: content}}
+	if w != nil {
+		manifests = append(manifests, w.file)
+	}
+	result := (&rules.Linter{}).Check(ctx, manifests)
 	var errs []error
 	for _, f := range result.Findings {
-		if !f.Severity.AtLeast(rules.Warning) {
+		if f.File != "" || !f.Severity.AtLeast(rules.Warning) {
 			continue
 		}
 		message := f.Message
@@ -156,6 +188,10 @@ func (o *Options) write(content []byte) error {
 	_, err = bytes.NewReader(content).WriteTo(file)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return exit.Failure(fmt.Errorf("--output: write %s: %w", o.File, err))
+	}
+	if o.Workload != "" {
+		fmt.Fprintf(o.ErrOut, "Wrote %s.\n", o.File)
+		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "Wrote %s. Check it together with the workload: seamark lint %s WORKLOAD.yaml\n", o.File, o.File)
 	return nil

@@ -72,12 +72,6 @@ func TestFlags(t *testing.T) {
 	if code != exit.OK || stderr != "" {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	var lines []string
-	for line := range strings.Lines(stdout) {
-		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
-			lines = append(lines, line)
-		}
-	}
 	want := `apiVersion: apps.kruise.io/v1alpha1
 kind: PodProbeMarker
 metadata:
@@ -119,7 +113,88 @@ spec:
         note: ""
     podConditionType: example.com/open
 `
-	expect.Equal(t, "marker", want, strings.Join(lines, ""))
+	expect.Equal(t, "marker", want, fields(stdout))
+}
+
+// fields returns the lines of a manifest that are not comments.
+func fields(manifest string) string {
+	var lines []string
+	for line := range strings.Lines(manifest) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// Values that the probe prints are marks, too.
+func TestValues(t *testing.T) {
+	stdout, stderr, code := clitest.Execute(t, New, "", "init", "--exec", "stats", "-l", "app=a", "--container", "a",
+		"--label-from", "game.io/map=.map,dust,mill", "--label-from", "role", "--annotation-from", "controller.kubernetes.io/pod-deletion-cost=.players")
+	want := `    markerPolicy:
+    - state: Succeeded
+      labelsFrom:
+      - allowedValues:
+        - dust
+        - mill
+        jsonPath: .map
+        key: game.io/map
+      - key: role
+      annotationsFrom:
+      - jsonPath: .players
+        key: controller.kubernetes.io/pod-deletion-cost
+`
+	if _, policy, _ := strings.Cut(fields(stdout), "failureThreshold: 3\n"); code != exit.OK || policy != want || !strings.Contains(stdout, "- name: map\n") {
+		t.Errorf("exit code %d, errors %q, policy (-want +got):\n%s", code, stderr, cmp.Diff(want, policy))
+	}
+}
+
+// workloadOf returns the manifest of a workload with the containers of its pods.
+func workloadOf(version, kind, containers string) string {
+	return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: web, namespace: games}\nspec:\n" +
+		"  selector: {matchLabels: {tier: front}}\n  template:\n    metadata: {labels: {tier: front, app: x}}\n    spec: {containers: [" + containers + "]}\n"
+}
+
+// The workload says which pods and which container are probed.
+func TestWorkload(t *testing.T) {
+	const one, two = "{name: main, image: x, ports: [{name: http, containerPort: 80}]}", "{name: main, image: x}, {name: agent, image: z}"
+	const marker = "apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nmetadata:\n  name: web\n  namespace: games\nspec:\n  selector:\n    matchLabels:\n      tier: front\n" +
+		"  probes:\n  - name: up\n    containerName: main\n"
+	for name, test := range map[string]struct {
+		in         string
+		args       []string
+		want, errs string
+	}{
+		"Deployment":              {workloadOf("apps/v1", "Deployment", one), nil, marker, ""},
+		"StatefulSet":             {workloadOf("apps/v1", "StatefulSet", one), nil, marker, ""},
+		"CloneSet":                {workloadOf("apps.kruise.io/v1alpha1", "CloneSet", one), nil, marker, ""},
+		"StatefulSet of Kruise":   {workloadOf("apps.kruise.io/v1beta1", "StatefulSet", one), nil, marker, ""},
+		"DaemonSet of Kruise":     {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Service}]\n---\n" + workloadOf("apps.kruise.io/v1alpha1", "DaemonSet", one), nil, marker, ""},
+		"container of the flag":   {workloadOf("apps/v1", "Deployment", two), []string{"--container", "main"}, marker, ""},
+		"selector of the flag":    {workloadOf("apps/v1", "Deployment", one), []string{"-l", "app=x", "--name", "other", "-n", "games"}, strings.NewReplacer("name: web", "name: other", "tier: front", "app: x").Replace(marker), ""},
+		"several containers":      {workloadOf("apps/v1", "Deployment", two), nil, "", "--container: required: must be main or agent"},
+		"another container":       {workloadOf("apps/v1", "Deployment", one), []string{"--container", "agent"}, "", `--container: Deployment games/web (standard input:1) has no container "agent" that probes can run in`},
+		"other pods":              {workloadOf("apps/v1", "Deployment", one), []string{"-l", "app=y"}, "", "--selector: "},
+		"label of the selector":   {workloadOf("apps/v1", "Deployment", one), []string{"-l", "app=x", "--label", "tier=a"}, "", "--label: "},
+		"no workload":             {"apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", nil, "", "--filename: -: no workload: must have a Deployment, ReplicaSet, StatefulSet or DaemonSet, or a CloneSet, StatefulSet or DaemonSet of apps.kruise.io"},
+		"no selector":             {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", []string{"--container", "a"}, "", "--filename: x has no spec.selector"},
+		"two workloads":           {workloadOf("apps/v1", "Deployment", one) + "---\n" + workloadOf("apps/v1", "StatefulSet", one), nil, "", "--filename: -: 2 workloads (Deployment web, StatefulSet web): must be one"},
+		"a field of a wrong type": {strings.Replace(workloadOf("apps/v1", "Deployment", one), "{tier: front}", "[1]", 1), nil, "", "--filename: standard input: Deployment web: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"init", "-f", "-", "--tcp", "80", "--label", "up"}, test.args...)
+			stdout, stderr, code := clitest.Execute(t, New, test.in, args...)
+			if test.errs != "" {
+				if code != exit.Usage || !strings.HasPrefix(stderr, "Error: "+test.errs) || stdout != "" {
+					t.Errorf("exit code %d, output %q, errors:\n%s\nwant:\n%s", code, stdout, stderr, test.errs)
+				}
+				return
+			}
+			if got := fields(stdout); code != exit.OK || stderr != "" || !strings.HasPrefix(got, test.want) {
+				t.Errorf("exit code %d, errors %q, marker:\n%s\nwant:\n%s", code, stderr, got, test.want)
+			}
+		})
+	}
 }
 
 // Each error names the flag. Nothing is printed.
@@ -131,14 +206,14 @@ func TestErrors(t *testing.T) {
 	}{
 		"nothing": {nil, "exactly one of --exec, --http, --tcp and --grpc is required, not 0\n" +
 			"--selector: must select pods by at least one label, such as app=worker\n" +
-			"--label, --annotation or --condition is required: a probe must set a mark\n" +
+			"--label, --annotation, --label-from, --annotation-from or --condition is required: a probe must set a mark\n" +
 			"the marker is described by flags, for example: seamark init --exec 'cat /tmp/job' -l app=worker --label busy\n"},
 		"argument": {[]string{"x"}, `unknown command "x" for "seamark init"`},
 		"only a label": {
 			[]string{"--label", "busy"},
 			"exactly one of --exec, --http, --tcp and --grpc is required, not 0\n--selector: must select pods by at least one label, such as app=worker",
 		},
-		"no mark":      {valid[:4], "--label, --annotation or --condition is required: a probe must set a mark"},
+		"no mark":      {valid[:4], "--label, --annotation, --label-from, --annotation-from or --condition is required: a probe must set a mark"},
 		"two handlers": {append([]string{"--tcp", "80"}, valid...), "exactly one of --exec, --http, --tcp and --grpc is required, not 2"},
 		"port": {
 			[]string{"--tcp", "0", "-l", "app=a", "--label", "busy"}, `--tcp: "0" is invalid: must be a port number from 1 to 65535 or the name of a port`,
@@ -168,6 +243,10 @@ func TestErrors(t *testing.T) {
 		"condition": {
 			append([]string{"--condition", "Ready"}, valid...), `--condition: Invalid value: "Ready": must not be a condition type that Kubernetes sets`,
 		},
+		"value":             {append([]string{"--label-from", "=x"}, valid...), `--label-from: "=x" is invalid: must be KEY, `},
+		"path of a value":   {append([]string{"--annotation-from", "x=y"}, valid...), `--annotation-from: Invalid value: "y": `},
+		"same value":        {append([]string{"--label-from", "busy"}, valid...), "--label-from: "},
+		"missing workload":  {append([]string{"-f", "/missing.yaml"}, valid...), "--filename: read manifests: stat /missing.yaml: no such file"},
 		"container":         {append([]string{"--container", "A"}, valid...), `--container: Invalid value: "A": must be a container name`},
 		"name":              {append([]string{"--name", "A"}, valid...), `--name: Invalid value: "A": a lowercase RFC 1123 subdomain`},
 		"namespace":         {append([]string{"--namespace", "A"}, valid...), `--namespace: Invalid value: "A": a lowercase RFC 1123 label`},

@@ -20,26 +20,19 @@ import (
 // required is added to the errors if no required flag is given.
 const required = "the marker is described by flags, for example: seamark init --exec 'cat /tmp/job' -l app=worker --label busy"
 
-// complete completes the marker. The error names each invalid flag.
-func (o *Options) complete() error {
+// complete completes the marker, with what the workload says unless it is nil. The error names each invalid flag.
+func (o *Options) complete(w *workload) error {
 	var errs flagErrors
 	handler, err := o.handler()
 	if err != nil {
 		errs = append(errs, err)
 	}
 	o.probe.Probe.ProbeHandler = handler
-	selector, err := template.Selector(o.Selector)
-	errs.note("selector", err)
-	if err == nil {
-		o.marker.Spec.Selector = &selector
-		for _, flag := range []struct {
-			name  string
-			value *string
-		}{{"name", &o.marker.Name}, {"container", &o.probe.ContainerName}} {
-			if *flag.value = cmp.Or(*flag.value, template.NameOf(selector)); *flag.value == "" {
-				errs.note(flag.name, errors.New("required: the selector has no label whose value can be used"))
-			}
-		}
+	if w != nil {
+		o.use(w, &errs)
+	}
+	if w == nil || o.Selector != "" {
+		o.selectPods(&errs)
 	}
 	o.addMarks(&errs)
 	for _, flag := range []struct {
@@ -64,10 +57,28 @@ func (o *Options) complete() error {
 			errs.note(flag.name, fmt.Errorf("%d is invalid: must be 1 or more", flag.value))
 		}
 	}
-	if o.Exec+o.HTTP+o.TCP+o.GRPC+o.Selector == "" {
+	if o.Exec+o.HTTP+o.TCP+o.GRPC+o.Selector+o.Workload == "" {
 		errs = append(errs, errors.New(required))
 	}
 	return errors.Join(errs...)
+}
+
+// selectPods sets the selector, and the names that are not set from it.
+func (o *Options) selectPods(errs *flagErrors) {
+	selector, err := template.Selector(o.Selector)
+	errs.note("selector", err)
+	if err != nil {
+		return
+	}
+	o.marker.Spec.Selector = &selector
+	for _, flag := range []struct {
+		name  string
+		value *string
+	}{{"name", &o.marker.Name}, {"container", &o.probe.ContainerName}} {
+		if *flag.value = cmp.Or(*flag.value, template.NameOf(selector)); *flag.value == "" {
+			errs.note(flag.name, errors.New("required: the selector has no label whose value can be used"))
+		}
+	}
 }
 
 // flagErrors are the errors of the flags, in their order.
@@ -89,14 +100,24 @@ func (o *Options) addMarks(errs *flagErrors) {
 	for _, annotation := range o.Annotations {
 		errs.note("annotation", addMark(annotation, succeeded.Annotations, failed.Annotations))
 	}
+	for _, text := range o.LabelsFrom {
+		source, err := template.Source(text)
+		errs.note("label-from", err)
+		succeeded.LabelsFrom = append(succeeded.LabelsFrom, source)
+	}
+	for _, text := range o.AnnotationsFrom {
+		source, err := template.Source(text)
+		errs.note("annotation-from", err)
+		succeeded.AnnotationsFrom = append(succeeded.AnnotationsFrom, source)
+	}
 	for _, policy := range []v1alpha1.ProbeMarkerPolicy{succeeded, failed} {
-		if len(policy.Labels)+len(policy.Annotations) > 0 {
+		if len(policy.Labels)+len(policy.Annotations)+len(policy.LabelsFrom)+len(policy.AnnotationsFrom) > 0 {
 			o.probe.MarkerPolicy = append(o.probe.MarkerPolicy, policy)
 		}
 	}
-	marks := slices.Concat(o.Labels, []string{o.probe.PodConditionType}, o.Annotations)
+	marks := slices.Concat(o.Labels, o.LabelsFrom, []string{o.probe.PodConditionType}, o.Annotations, o.AnnotationsFrom)
 	if strings.Join(marks, "") == "" {
-		*errs = append(*errs, errors.New("--label, --annotation or --condition is required: a probe must set a mark"))
+		*errs = append(*errs, errors.New("--label, --annotation, --label-from, --annotation-from or --condition is required: a probe must set a mark"))
 	}
 	for _, mark := range marks {
 		key, _, _ := strings.Cut(mark, "=")
@@ -160,6 +181,11 @@ func flagOf(field string) string {
 	} {
 		if strings.HasPrefix(rest, f.prefix) {
 			return f.flag
+		}
+	}
+	for field, flag := range map[string]string{".labelsFrom": "--label-from", ".annotationsFrom": "--annotation-from"} {
+		if strings.Contains(rest, field) {
+			return flag
 		}
 	}
 	if strings.Contains(rest, ".annotations") {

@@ -44,7 +44,10 @@ func TestYAML(t *testing.T) {
 							ProbeHandler: handler, InitialDelaySeconds: 0, PeriodSeconds: 2, TimeoutSeconds: 3, SuccessThreshold: 4, FailureThreshold: 5,
 						}},
 						MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{
-							{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"y": "n"}, Annotations: map[string]string{"a": "line\nline", "b": ""}},
+							{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"y": "n"}, Annotations: map[string]string{"a": "line\nline", "b": ""},
+								LabelsFrom:      []v1alpha1.ValueSource{{Key: "n", JSONPath: "['y']", AllowedValues: []string{"1e3", "no"}}, {Key: "m"}},
+								AnnotationsFrom: []v1alpha1.ValueSource{{Key: "o"}},
+							},
 							{State: v1alpha1.ProbeFailed, Annotations: map[string]string{"time": "12:30:45", "date": "2026-01-01"}},
 						},
 						PodConditionType: "off",
@@ -128,6 +131,19 @@ func TestMark(t *testing.T) {
 		if got := fmt.Sprint(key, " ", succeeded, " ", second, " ", err); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestSource(t *testing.T) {
+	for text, want := range map[string]string{
+		"map":                 "{map  []} <nil>",
+		"game.io/map=.map":    "{game.io/map .map []} <nil>",
+		"map=.a[0].b,dust,":   "{map .a[0].b [dust ]} <nil>",
+		"role=,primary,other": "{role  [primary other]} <nil>",
+		"=.map":               `{  []} "=.map" is invalid: must be KEY, KEY=PATH or KEY=PATH,VALUE,..., such as game.io/map=.map,dust,mill`,
+	} {
+		source, err := template.Source(text)
+		expect.Equal(t, fmt.Sprintf("%q: got", text), want, fmt.Sprint(source, " ", err))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/shell"
 )
 
@@ -106,6 +107,21 @@ func Mark(text string) (key, succeeded string, failed *string, err error) {
 		failed = &second
 	}
 	return key, succeeded, failed, nil
+}
+
+// Source parses KEY, KEY=PATH or KEY=PATH,VALUE,...: a label or annotation whose value is what the probe prints. Without a path, it
+// is the first line. The values are the only ones that take effect.
+func Source(text string) (v1alpha1.ValueSource, error) {
+	key, rest, _ := strings.Cut(text, "=")
+	if key == "" {
+		return v1alpha1.ValueSource{}, fmt.Errorf("%q is invalid: must be KEY, KEY=PATH or KEY=PATH,VALUE,..., such as game.io/map=.map,dust,mill", text)
+	}
+	path, values, limited := strings.Cut(rest, ",")
+	source := v1alpha1.ValueSource{Key: key, JSONPath: path}
+	if limited {
+		source.AllowedValues = strings.Split(values, ",")
+	}
+	return source, nil
 }
 
 // NameOf returns a name for a marker and a container that can be derived from the selector: the value
