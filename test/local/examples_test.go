@@ -142,7 +142,7 @@ func TestReadinessGate(t *testing.T) {
 // fall behind and catch up.
 func TestPrimarySecondary(t *testing.T) {
 	t.Parallel()
-	r := seamark(t, "-f", examples+"primary-secondary", "--timeout", "35s")
+	r := seamark(t, "-f", examples+"primary-secondary/statefulset.yaml", "-f", examples+"primary-secondary/marker.yaml", "--timeout", "35s")
 	r.wantCode(t, 0)
 	primaries, fellBehind := 0, 0
 	for _, pod := range []string{"database-0", "database-1", "database-2"} {

@@ -67,9 +67,10 @@ privileges, and show what a cluster would show: the startup, liveness and readin
 the probes of PodProbeMarkers, restarts, conditions, events, and the marks on the pods.
 
 The command reads Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs,
-PodProbeMarkers, ConfigMaps, Secrets, PersistentVolumeClaims, and the CloneSets, StatefulSets
-and DaemonSets of apps.kruise.io, from files, folders and URLs or a kustomization (-k). -f FILE is
-the same as FILE.
+PodProbeMarkers, ConfigMaps, Secrets, PersistentVolumeClaims, and the CloneSets, StatefulSets,
+DaemonSets and SidecarSets of apps.kruise.io, from files, folders and URLs or a kustomization (-k).
+-f FILE is the same as FILE. Folders are read as by "seamark lint": with all their subfolders, and
+kustomizations are built.
 Images are not pulled: each container needs a command that exists on this machine, from the
 manifest or --command.
 
