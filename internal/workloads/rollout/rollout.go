@@ -61,7 +61,7 @@ func Decide(p *planning.Progress) State {
 		return State{Complete, "Complete", complete(p)}
 	case p.Exceeded != "":
 		return State{Stalled, exceededReason, p.Exceeded}
-	case reason == notUpdated && p.Paused:
+	case reason == updatingReason && p.Paused:
 		return State{Paused, pausedReason, "the update is paused: " + message}
 	case p.Failing != "":
 		return State{Progressing, "WritesRefused", message + ": " + p.Failing}
@@ -77,10 +77,10 @@ func notObserved(p *planning.Progress) string {
 	return fmt.Sprintf("generation %d is not processed yet (observed %d)", p.Generation, p.Observed)
 }
 
-// notUpdated is the reason while pods must be updated, pausedReason while the update of them is paused, and exceededReason when
+// updatingReason is the reason while pods must be updated, pausedReason while the update of them is paused, and exceededReason when
 // progressDeadlineSeconds have passed.
 const (
-	notUpdated     = "Updating"
+	updatingReason = "Updating"
 	pausedReason   = "Paused"
 	exceededReason = "ProgressDeadlineExceeded"
 )
@@ -92,9 +92,9 @@ func missing(p *planning.Progress) (reason, message string) {
 	case p.Replicas < p.Desired:
 		return "Creating", fmt.Sprintf("%d of %d pods exist", p.Replicas, p.Desired)
 	case p.Updated < p.Target:
-		return notUpdated, fmt.Sprintf("%d of %d pods are updated", p.Updated, p.Target)
+		return updatingReason, fmt.Sprintf("%d of %d pods are updated", p.Updated, p.Target)
 	case p.Outdated > 0:
-		return notUpdated, text.Count(p.Outdated, "pod") + " to be updated"
+		return updatingReason, text.Count(p.Outdated, "pod") + " to be updated"
 	case p.Replicas > p.Desired:
 		return "Deleting", text.Count(p.Replicas-p.Desired, "pod") + " to be deleted"
 	case p.UpdatedAvailable < p.Target:
