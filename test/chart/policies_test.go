@@ -86,6 +86,22 @@ func TestAuthorPolicies(t *testing.T) {
 	}
 }
 
+// TestGuards checks the values of the policies of guards.
+func TestGuards(t *testing.T) {
+	objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", "policies.guards.exemptUsers={other-scheduler}"))
+	for _, name := range []string{"seamark-guards", "seamark-guard-updates"} {
+		policy := objects[key{Kind: "ValidatingAdmissionPolicy", Name: name}]
+		if got, want := at(policy, steps("spec.matchConditions.5.expression")), `!(request.userInfo.username in ["other-scheduler"])`; got != want {
+			t.Errorf("exempt users of %s: %v, want %s", name, got, want)
+		}
+	}
+	for k := range parse(t, template(t, tool(t, "helm"), "ns", "--set", "policies.guards.enabled=false")) {
+		if strings.HasPrefix(k.Name, "seamark-guard") {
+			t.Errorf("%s %s exists without guards", k.Kind, k.Name)
+		}
+	}
+}
+
 // TestRolesOfUsers checks which roles of Kubernetes include those of the chart for users, and that the
 // chart binds nobody to them.
 func TestRolesOfUsers(t *testing.T) {

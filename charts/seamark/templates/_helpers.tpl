@@ -184,6 +184,9 @@ for authors get the trusted users. Takes a dict of root and object. */}}
 {{- end }}
 {{- if eq $object.kind "ValidatingAdmissionPolicy" }}
 {{- range dig "spec" "matchConditions" list $object }}
+{{- if eq .name "not-exempt-user" }}
+{{- $_ := set . "expression" (printf "!(request.userInfo.username in %s)" ($.root.Values.policies.guards.exemptUsers | default list | toJson)) }}
+{{- end }}
 {{- if eq .name "not-trusted" }}
 {{- $_ := set . "expression" (printf "!(request.userInfo.username in %s)" ($.root.Values.policies.markerAuthor.trusted | default list | toJson)) }}
 {{- end }}

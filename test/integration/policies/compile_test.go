@@ -58,7 +58,7 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 			compile(t, policy)
 		})
 	}
-	if want := 16; seen != want {
+	if want := 19; seen != want {
 		t.Errorf("config/ has %d policies, want %d", seen, want)
 	}
 }
@@ -70,7 +70,8 @@ func compile(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPo
 	compiler, err := plugincel.NewCompositedCompiler(set)
 	expect.NoError(t, err)
 	// Message expressions have no authorizer.
-	full, message := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, plugincel.OptionalVariableDeclarations{}
+	message := plugincel.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil}
+	full := plugincel.OptionalVariableDeclarations{HasParams: message.HasParams, HasAuthorizer: true}
 	for _, v := range policy.Spec.Variables {
 		result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, full, environment.NewExpressions)
 		if result.Error != nil {

@@ -1,0 +1,269 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/expect"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+const (
+	guardLabel       = "seamark.dev/guard"
+	guardUpdateLabel = "seamark.dev/guard-update"
+	guardExemptLabel = "seamark.dev/guard-exempt"
+)
+
+// guards is a namespace with a guard of pods that are not idle.
+type guards struct {
+	client.Client
+	namespace string
+	budget    *policyv1.PodDisruptionBudget
+}
+
+// newGuards installs the policies, and creates the guard. The policies are in effect when it returns.
+func newGuards(t *testing.T) *guards {
+	t.Helper()
+	server.Apply(t, env.Manifests(t, []string{"config/policies/guards.yaml"})...)
+	g := &guards{Client: server.Client, namespace: server.Namespace(t)}
+	none := intstr.FromInt32(0)
+	g.budget = &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: "busy-games", Labels: map[string]string{guardLabel: "true", guardUpdateLabel: "true"}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none, Selector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"app": "game"}, MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "gameserver-idle", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+				{Key: guardExemptLabel, Operator: metav1.LabelSelectorOpDoesNotExist},
+			},
+		}},
+	}
+	expect.NoError(t, g.Create(t.Context(), g.budget))
+	probe := g.pod(t, corev1.PodRunning)
+	eventually(t, "the policies are in effect", func(ctx context.Context) error {
+		changed := probe.DeepCopy()
+		changed.Spec.Containers[0].Image = "other"
+		return errors.Join(rejectedWith("guarded")(g.Delete(ctx, probe, client.DryRunAll)), rejectedWith("guarded")(g.Update(ctx, changed, client.DryRunAll)))
+	})
+	return g
+}
+
+// pod creates a busy game in the phase.
+func (g *guards) pod(t *testing.T, phase corev1.PodPhase) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, GenerateName: "game-", Labels: map[string]string{"app": "game"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Image: "game:1", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi")},
+			},
+			ResizePolicy: []corev1.ContainerResizePolicy{
+				{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
+				{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer},
+			},
+		}}},
+	}
+	expect.NoError(t, g.Create(t.Context(), pod))
+	pod.Status.Phase = phase
+	expect.NoError(t, g.Status().Update(t.Context(), pod))
+	return pod
+}
+
+// patch applies a merge patch.
+func (g *guards) patch(t *testing.T, object client.Object, patch string) {
+	t.Helper()
+	expect.NoError(t, g.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+// TestGuardedPods deletes pods in ways that a guard refuses, and others.
+func TestGuardedPods(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	const refused = "it is guarded by PodDisruptionBudget busy-games (app=game, gameserver-idle=, seamark.dev/guard-exempt=)"
+	for name, test := range map[string]struct {
+		phase   corev1.PodPhase
+		patch   string
+		options []client.DeleteOption
+		want    string
+	}{
+		"running":                 {corev1.PodRunning, "", nil, refused},
+		"forced":                  {corev1.PodRunning, "", []client.DeleteOption{client.GracePeriodSeconds(0)}, refused},
+		"not ready":               {corev1.PodUnknown, "", nil, refused},
+		"busy":                    {corev1.PodRunning, `{"metadata": {"labels": {"gameserver-idle": "false"}}}`, nil, "gameserver-idle=false"},
+		"idle":                    {corev1.PodRunning, `{"metadata": {"labels": {"gameserver-idle": "true"}}}`, nil, ""},
+		"of another selector":     {corev1.PodRunning, `{"metadata": {"labels": {"app": "web"}}}`, nil, ""},
+		"exempt":                  {corev1.PodRunning, `{"metadata": {"labels": {"seamark.dev/guard-exempt": ""}}}`, nil, ""},
+		"pending":                 {corev1.PodPending, "", nil, ""},
+		"succeeded":               {corev1.PodSucceeded, "", nil, ""},
+		"failed":                  {corev1.PodFailed, "", nil, ""},
+		"of another precondition": {corev1.PodRunning, "", []client.DeleteOption{client.Preconditions{UID: new(types.UID("x"))}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := g.pod(t, test.phase)
+			if test.patch != "" {
+				g.patch(t, pod, test.patch)
+			}
+			err := g.Delete(t.Context(), pod, test.options...)
+			if strings.HasPrefix(name, "of another precondition") {
+				if !apierrors.IsConflict(err) {
+					t.Errorf("error %v, want a conflict", err)
+				}
+				return
+			}
+			expect.Success(t, rejectedWith(test.want)(err))
+		})
+	}
+	t.Run("collection", func(t *testing.T) {
+		t.Parallel()
+		pod := g.pod(t, corev1.PodRunning)
+		g.patch(t, pod, `{"metadata": {"labels": {"collected": "yes"}}}`)
+		all := []client.DeleteAllOfOption{client.InNamespace(g.namespace), client.MatchingLabels{"collected": "yes"}}
+		expect.Success(t, rejectedWith(refused)(g.DeleteAllOf(t.Context(), &corev1.Pod{}, all...)))
+		g.patch(t, pod, `{"metadata": {"labels": {"gameserver-idle": "true"}}}`)
+		expect.NoError(t, g.DeleteAllOf(t.Context(), &corev1.Pod{}, all...))
+	})
+}
+
+// TestUpdatesOfGuardedPods changes a guarded pod.
+func TestUpdatesOfGuardedPods(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	const refused = "cannot be updated: it is guarded by PodDisruptionBudget busy-games"
+	container := func(fields string) string { return `{"spec": {"containers": [{"name": "main", ` + fields + `}]}}` }
+	for name, test := range map[string]struct{ subresource, patch, want string }{
+		"image":                       {"", container(`"image": "game:2"`), refused},
+		"label":                       {"", `{"metadata": {"labels": {"x": "y"}}}`, ""},
+		"idle, and the image":         {"", `{"metadata": {"labels": {"gameserver-idle": "true"}}, ` + container(`"image": "game:2"`)[1:], refused},
+		"exempt, and the image":       {"", `{"metadata": {"labels": {"seamark.dev/guard-exempt": ""}}, ` + container(`"image": "game:2"`)[1:], refused},
+		"resize with a restart":       {"resize", container(`"resources": {"requests": {"memory": "200Mi"}}`), refused},
+		"resize without a restart":    {"resize", container(`"resources": {"requests": {"cpu": "200m"}}`), ""},
+		"resize to the same quantity": {"resize", container(`"resources": {"requests": {"cpu": "0.2", "memory": "100Mi"}}`), ""},
+		"condition":                   {"status", `{"status": {"conditions": [{"type": "game.io/x", "status": "True"}]}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod, patch := g.pod(t, corev1.PodRunning), client.RawPatch(types.StrategicMergePatchType, []byte(test.patch))
+			var err error
+			if test.subresource == "" {
+				err = g.Patch(t.Context(), pod, patch)
+			} else {
+				err = g.SubResource(test.subresource).Patch(t.Context(), pod, patch)
+			}
+			expect.Success(t, rejectedWith(test.want)(err))
+		})
+	}
+}
+
+// TestLabelsOfGuards removes the labels of a guard, one after the other.
+func TestLabelsOfGuards(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	pod := g.pod(t, corev1.PodRunning)
+	g.patch(t, g.budget, `{"metadata": {"labels": {"seamark.dev/guard-update": null}}}`)
+	eventually(t, "the image can be changed", func(ctx context.Context) error {
+		return g.Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec": {"containers": [{"name": "main", "image": "game:2"}]}}`)))
+	})
+	expect.Success(t, rejectedWith("guarded")(g.Delete(t.Context(), pod)))
+	g.patch(t, g.budget, `{"metadata": {"labels": {"seamark.dev/guard": null}}}`)
+	eventually(t, "the pod can be deleted", func(ctx context.Context) error { return g.Delete(ctx, pod) })
+}
+
+// TestUsersWhomGuardsDoNotBind deletes a guarded pod as users and controllers of Kubernetes.
+func TestUsersWhomGuardsDoNotBind(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	controller := func(name string) string { return "system:serviceaccount:kube-system:" + name }
+	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete"}}
+	for name, refused := range map[string]bool{
+		"system:node:node-1":                                    false,
+		"system:kube-scheduler":                                 false,
+		"system:kube-controller-manager":                        false,
+		controller("generic-garbage-collector"):                 false,
+		controller("namespace-controller"):                      false,
+		controller("pod-garbage-collector"):                     false,
+		controller("node-controller"):                           false,
+		controller("taint-eviction-controller"):                 false,
+		controller("replicaset-controller"):                     true,
+		"system:serviceaccount:games:generic-garbage-collector": true,
+		"system:nodes":                                          true,
+		"jane":                                                  true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := g.pod(t, corev1.PodRunning)
+			server.Grant(t, g.namespace, env.UserSubject(name), rule)
+			want := ""
+			if refused {
+				want = "guarded"
+			}
+			c, _ := clientOf(t, server, server.User(t, name))
+			eventually(t, "the deletion", func(ctx context.Context) error { return rejectedWith(want)(c.Delete(ctx, pod, client.DryRunAll)) })
+		})
+	}
+}
+
+// TestBoundsOfGuards creates the largest guard, and larger ones.
+func TestBoundsOfGuards(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	largest := g.budget.DeepCopy()
+	largest.ResourceVersion, largest.Name, largest.Spec.Selector = "", "largest", &metav1.LabelSelector{}
+	pod := g.pod(t, corev1.PodRunning)
+	pod.Labels = map[string]string{}
+	for i := range 32 {
+		key := fmt.Sprintf("%s/%s-%02d", strings.Repeat("p", 253), strings.Repeat("n", 60), i)
+		pod.Labels[key] = strings.Repeat("v", 63)
+		requirement := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn}
+		for j := range 64 {
+			requirement.Values = append(requirement.Values, fmt.Sprintf("%s-%02d", strings.Repeat("w", 60), j))
+		}
+		requirement.Values[63] = pod.Labels[key]
+		largest.Spec.Selector.MatchExpressions = append(largest.Spec.Selector.MatchExpressions, requirement)
+	}
+	expect.NoError(t, g.Update(t.Context(), pod))
+	for name, test := range map[string]struct {
+		edit func(s *metav1.LabelSelector)
+		want string
+	}{
+		"expressions": {func(s *metav1.LabelSelector) { s.MatchLabels = map[string]string{"a": "b"} }, "at most 32 labels and expressions"},
+		"values": {func(s *metav1.LabelSelector) {
+			s.MatchExpressions[0].Values = append(s.MatchExpressions[0].Values, "v")
+		}, "at most 64 values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			larger := largest.DeepCopy()
+			test.edit(larger.Spec.Selector)
+			invalid := func(err error) error {
+				if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want) {
+					return fmt.Errorf("error %v, want one that contains %q", err, test.want) //nolint:errorlint // It may be nil.
+				}
+				return nil
+			}
+			eventually(t, "it is refused", func(ctx context.Context) error { return invalid(g.Create(ctx, larger, client.DryRunAll)) })
+			larger.Labels, larger.Name = nil, "larger-"+name
+			expect.NoError(t, g.Create(t.Context(), larger))
+			larger.Labels = map[string]string{guardLabel: "true"}
+			expect.Success(t, invalid(g.Update(t.Context(), larger)))
+		})
+	}
+	expect.NoError(t, g.Create(t.Context(), largest))
+	// The names of all labels are more than a message may have.
+	eventually(t, "the pod is guarded", func(ctx context.Context) error {
+		return rejectedWith("guarded by a PodDisruptionBudget. It can be deleted when")(g.Delete(ctx, pod, client.DryRunAll))
+	})
+}
