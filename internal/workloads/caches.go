@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -50,12 +51,13 @@ func caches(kinds []schema.GroupKind, sidecarSets, imagePulls bool) cache.Option
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                {Transform: trim.Func(trim.PodWithBroadcasts(trimPod))},
-			&appsv1.ControllerRevision{}: {Transform: trim.Func(trim.Revision(kinds))},
-			&corev1.Node{}:               {Transform: trim.Func(trimNode)},
-			newNamespace():               {Transform: trim.Func(trim.Namespace)},
-			&batchv1.Job{}:               {Transform: trim.Func(trim.Job)},
-			&rbacv1.RoleBinding{}:        {Label: labels.SelectorFromSet(labels.Set{grants.Label: grants.LabelValue})},
+			&corev1.Pod{}:                   {Transform: trim.Func(trim.PodWithBroadcasts(trimPod))},
+			&appsv1.ControllerRevision{}:    {Transform: trim.Func(trim.Revision(kinds))},
+			&corev1.Node{}:                  {Transform: trim.Func(trimNode)},
+			newNamespace():                  {Transform: trim.Func(trim.Namespace)},
+			&batchv1.Job{}:                  {Transform: trim.Func(trim.Job)},
+			&policyv1.PodDisruptionBudget{}: {Label: labels.SelectorFromSet(labels.Set{v1alpha1.GuardKey: "true"})},
+			&rbacv1.RoleBinding{}:           {Label: labels.SelectorFromSet(labels.Set{grants.Label: grants.LabelValue})},
 		},
 	}
 }
@@ -100,6 +102,7 @@ func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNode
 		{object: &corev1.Pod{}, store: &stores.Pods, index: reconciler.ControllerIndexers()},
 		{object: &corev1.PersistentVolumeClaim{}, store: &stores.Claims, index: reconciler.ClaimIndexers()},
 		{object: &appsv1.ControllerRevision{}, store: &stores.Revisions, index: reconciler.RevisionIndexers()},
+		{object: &policyv1.PodDisruptionBudget{}, store: &stores.Budgets},
 		{object: &v1alpha1.PodProbeMarker{}, store: &stores.Markers, skipped: !withMarkers},
 		{object: &corev1.Node{}, store: &stores.Nodes, skipped: !withNodes},
 	} {

@@ -113,7 +113,7 @@ func (w *Workloads) pulls(ctx context.Context, mgr ctrlmanager.Manager, wanted b
 // sidecarSets returns the controller of SidecarSets.
 func (w *Workloads) sidecarSets(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options) (controller, error) {
 	options := sidecarset.Options{
-		Revisions: shared.Stores.Revisions, Pause: shared.Pause, Client: shared.Client, Live: shared.Live,
+		Revisions: shared.Stores.Revisions, Budgets: shared.Stores.Budgets, Pause: shared.Pause, Client: shared.Client, Live: shared.Live,
 		Executor: shared.Executor, Recorder: shared.Recorder, Metrics: shared.Metrics, Now: shared.Now, Address: w.injectors(), Namespace: w.options.Namespace,
 		ExcludedNamespaces: w.options.ExcludedNamespaces, DefaultAllowed: w.options.MetadataAllowed, Maps: map[string]cache.Cache{},
 	}

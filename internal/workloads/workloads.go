@@ -16,6 +16,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -145,6 +146,6 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, (&runtime.SchemeBuilder{
 		corev1.AddToScheme, admissionregistrationv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
-		coordinationv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme,
+		coordinationv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme,
 	}).AddToScheme(scheme)
 }

@@ -20,8 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/model/apiserver"
 )
 
@@ -237,7 +239,9 @@ func replaceStatus(o, by Object) {
 
 // InputOf returns the input of a step with everything that a leader sees.
 func InputOf(view *State) planning.Input {
-	return planning.Input{Pods: view.Pods, Claims: view.Claims, Revisions: view.Revisions, TakenNames: view.Taken, Now: view.Now}
+	return planning.Input{
+		Pods: view.Pods, Claims: view.Claims, Revisions: view.Revisions, TakenNames: view.Taken, Guards: builders.Guards(), Now: view.Now,
+	}
 }
 
 // PlannerOf is the planner of a kind of sets, called as its controller does. S is a pointer to a set.
@@ -247,7 +251,7 @@ type PlannerOf[S Object, T any] struct {
 	Input func(view *State) planning.Input
 }
 
-// Plan checks that the planner does not change its input, that no step writes a pod twice, and, for one of
+// Plan checks that the planner does not change its input, that no step writes a pod twice or one that a guard protects, and, for one of
 // five steps, that the planner decides the same about the pods of the cache as about complete pods.
 func (p PlannerOf[S, T]) Plan(view *State) (Step, error) {
 	if p.Input == nil {
@@ -282,7 +286,22 @@ func (p PlannerOf[S, T]) Plan(view *State) (Step, error) {
 		p.Descriptor.Failed(&status, failures, view.Now)
 		*p.Descriptor.Status(next) = status
 		return next
-	}}, once(&out.Actions)
+	}}, errors.Join(once(&out.Actions), guarded(&out.Actions, in.Guards))
+}
+
+// guarded returns an error if the step deletes or restarts a pod that a guard protects.
+func guarded(a *planning.Actions, guards guard.Guards) error {
+	for i := range a.Deletes {
+		if name := guards.Deletion(a.Deletes[i].Pod); name != "" {
+			return fmt.Errorf("pod %s is deleted (%s), and guard %s protects it", a.Deletes[i].Pod.Name, a.Deletes[i].Reason, name)
+		}
+	}
+	for i := range a.Patches {
+		if name := guards.Update(a.Patches[i].Pod); name != "" && len(a.Patches[i].Images) > 0 {
+			return fmt.Errorf("pod %s is updated, and guard %s protects it", a.Patches[i].Pod.Name, name)
+		}
+	}
+	return nil
 }
 
 // withoutPods returns the step with only the names of the pods that it changes.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 // pick returns a random pod, nil if there is none.
@@ -137,6 +138,9 @@ func LabelPod(weight int, key string, values ...string) User {
 		return fmt.Sprintf("%s %s=%s", pod.Name, key, value)
 	}}
 }
+
+// GuardPod is a marker that marks a pod as busy, or ends it: see builders.Guards.
+func GuardPod(weight int) User { return LabelPod(weight, builders.GuardLabel, "", "delete", "update") }
 
 // AnnotatePod is like LabelPod for an annotation, for example the deletion cost.
 func AnnotatePod(weight int, key string, values ...string) User {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 // Write is a write to the API server.
@@ -246,6 +248,11 @@ func (w *World) user() {
 func (w *World) converge() {
 	w.trace("no more faults")
 	w.store.quota, w.store.refuses = 0, false
+	for _, pod := range w.store.state().Pods {
+		if pod.Labels[builders.GuardLabel] != "" {
+			w.EditPod(pod.Name, func(p *corev1.Pod) { delete(p.Labels, builders.GuardLabel) })
+		}
+	}
 	w.active = w.active[:min(1, len(w.active))]
 	for idle := 0; idle < 3; {
 		if w.config.Rounds--; w.config.Rounds < 0 {

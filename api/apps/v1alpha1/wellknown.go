@@ -54,6 +54,13 @@ const (
 	DeleteProtectionAlways    = "Always"
 	DeleteProtectionCascading = "Cascading"
 
+	// GuardKey is the label that makes a PodDisruptionBudget a guard if its value is "true": the policy seamark-guards refuses the
+	// deletion of the pods that it selects. With GuardUpdateKey in addition, the policy seamark-guard-updates also refuses changes
+	// that restart their containers. GuardExemptKey is the label that releases a pod from both, whatever its value.
+	GuardKey       = "seamark.dev/guard"
+	GuardUpdateKey = "seamark.dev/guard-update"
+	GuardExemptKey = "seamark.dev/guard-exempt"
+
 	// MaxTimeoutSeconds is the longest timeout of a probe. A command may use a slot of its node
 	// for that long.
 	MaxTimeoutSeconds = 300

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
@@ -34,6 +35,8 @@ type Input struct {
 	Left int
 	// Taken are the names of pods that belong to others. Their nodes get a pod last.
 	Taken map[string]bool
+	// Guards are those of the namespace of the job.
+	Guards guard.Guards
 	// Now is the time.
 	Now time.Time
 }
@@ -62,31 +65,38 @@ type planner struct {
 	// being deleted.
 	absent   []string
 	stranded int
+	// guarded are the pods that guards protect from their end.
+	guarded guard.Held
 }
 
 // New returns the plan.
 func New(in Input) Plan {
-	p := &planner{Input: in, pods: make(map[string]*corev1.Pod, len(in.Pods))}
+	p := &planner{Input: in, pods: make(map[string]*corev1.Pod, len(in.Pods)), guarded: guard.Held{}}
 	p.Status = *in.Job.Status.DeepCopy()
 	p.Status.ObservedGeneration = in.Job.Generation
+	p.plan()
+	planning.PutGuarded(&p.Status.Conditions, p.guarded, in.Job.Generation, in.Now)
+	return p.Plan
+}
+
+func (p *planner) plan() {
 	p.observe()
-	if Ended(in.Job) {
+	if Ended(p.Job) {
 		p.end()
-		return p.Plan
+		return
 	}
 	if p.Status.StartTime == nil {
 		now := metav1.NewTime(p.Now.Truncate(time.Second))
 		p.Status.StartTime, p.Urgent = &now, true
 	}
 	p.Status.Phase = cmp.Or(p.Status.Phase, v1alpha1.BroadcastJobRunning)
-	fit, err := nodefit.Compile(&in.Job.Spec.Template.Spec)
+	fit, err := nodefit.Compile(&p.Job.Spec.Template.Spec)
 	if err != nil {
 		p.condition(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionFalse, ReasonInvalidTemplate, err.Error())
-		return p.Plan
+		return
 	}
 	p.place(fit)
 	p.decide()
-	return p.Plan
 }
 
 // Ended reports whether the job has completed or failed. It stays so, whatever happens.
@@ -112,7 +122,7 @@ func (p *planner) observe() {
 			continue
 		}
 		p.running = append(p.running, pod)
-		if p.outcome(pod) == failed && (pod.Spec.ActiveDeadlineSeconds == nil || *pod.Spec.ActiveDeadlineSeconds > stopped) {
+		if p.outcome(pod) == failed && (pod.Spec.ActiveDeadlineSeconds == nil || *pod.Spec.ActiveDeadlineSeconds > stopped) && p.free(pod) {
 			p.Patches = append(p.Patches, planning.PodPatch{Pod: pod, Reason: "RestartLimit", Stop: true})
 		}
 	}
@@ -211,9 +221,16 @@ func (p *planner) ordered() []*corev1.Node {
 }
 
 func (p *planner) delete(pod *corev1.Pod, reason string) {
-	if pod.DeletionTimestamp == nil {
+	if pod.DeletionTimestamp == nil && p.free(pod) {
 		p.Deletes = append(p.Deletes, planning.PodDelete{Pod: pod, Reason: reason})
 	}
+}
+
+// free reports whether no guard protects the pod from its end.
+func (p *planner) free(pod *corev1.Pod) bool {
+	name := p.Guards.Deletion(pod)
+	p.guarded.Add(name, pod.Name)
+	return name == ""
 }
 
 // create creates the pods of the next nodes.

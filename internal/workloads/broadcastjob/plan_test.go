@@ -20,7 +20,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 // noon returns when the jobs of the tests begin.
@@ -102,7 +104,12 @@ func newPods(t *testing.T, job *v1alpha1.BroadcastJob, states string) []*corev1.
 			pod.Status.Phase = corev1.PodFailed
 		case "goes":
 			pod.DeletionTimestamp = new(metav1.NewTime(noon()))
-		case "restarted", "stopped":
+		case "busy":
+			pod.Labels = map[string]string{builders.GuardLabel: "delete"}
+		case "restarted", "stopped", "restarted-busy":
+			if state == "restarted-busy" {
+				pod.Labels = map[string]string{builders.GuardLabel: "delete"}
+			}
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 2}}
 			if state == "stopped" {
@@ -131,7 +138,7 @@ func summary(plan *broadcastjob.Plan) string {
 	slices.Sort(words) // Pods have the order of their names.
 	s := &plan.Status
 	words = append(words, fmt.Sprintf("%s %d=%d+%d+%d", s.Phase, s.Desired, s.Active, s.Succeeded, s.Failed))
-	for _, kind := range []string{v1alpha1.BroadcastJobComplete, v1alpha1.BroadcastJobFailed, v1alpha1.BroadcastJobPodsCreated} {
+	for _, kind := range []string{v1alpha1.BroadcastJobComplete, v1alpha1.BroadcastJobFailed, v1alpha1.BroadcastJobPodsCreated, planning.PodsGuarded} {
 		if condition := meta.FindStatusCondition(s.Conditions, kind); condition != nil {
 			words = append(words, fmt.Sprintf("%s:%s:%s", kind, condition.Status[:1], condition.Reason))
 		}
@@ -173,7 +180,7 @@ func run(t *testing.T, tests map[string]test) {
 			if test.change != nil {
 				test.change(job)
 			}
-			in := broadcastjob.Input{Job: job, Nodes: newNodes(test.nodes), Pods: newPods(t, job, test.pods), Left: test.left, Now: noon().Add(test.after)}
+			in := broadcastjob.Input{Guards: builders.Guards(), Job: job, Nodes: newNodes(test.nodes), Pods: newPods(t, job, test.pods), Left: test.left, Now: noon().Add(test.after)}
 			if test.taken != "" {
 				in.Taken = map[string]bool{broadcastjob.Name(job.Name, test.taken): true}
 			}
@@ -295,6 +302,8 @@ func TestEnds(t *testing.T) {
 		"never":                               {change: never, nodes: "a", pods: "a=succeeded", want: "running 1=0+1+0 Complete:F:Running"},
 		"ended: a node joins":                 {change: ended("completed"), nodes: "a b", pods: "a=succeeded", want: "completed 0=0+0+0 1m0s"},
 		"ended: time":                         {change: ended("completed"), nodes: "a", pods: "a=succeeded", after: time.Minute, want: "completed 0=0+0+0 remove"},
+		"failed: a guarded pod waits":         {change: ended("failed"), nodes: "a b", pods: "a=busy b=runs", want: "-b failed 0=0+0+0 PodsGuarded:T:Guarded 1m0s"},
+		"too many restarts of a guarded pod":  {change: limited("Continue", 0), nodes: "a", pods: "a=restarted-busy", want: "completed 1=0+0+1 Complete:T:PodsFailed PodsGuarded:T:Guarded 0s"},
 		"failed: pods go":                     {change: ended("failed"), nodes: "a b c d", pods: "a=runs b=failed c=goes d=succeeded", want: "-a failed 0=0+0+0 1m0s"},
 		"FailFast":                            {change: ttl, nodes: "a b c d", pods: "a=failed b=runs c=goes", want: "-b failed 4=0+0+2 Complete:F:PodFailed Failed:T:PodFailed 0s"},
 		"FailFast of a job that does not end": {change: never, nodes: "a b", pods: "a=failed", want: "failed 2=0+0+1 Complete:F:PodFailed Failed:T:PodFailed 0s"},
@@ -318,7 +327,7 @@ func TestEnds(t *testing.T) {
 func TestMessage(t *testing.T) {
 	job := newJob()
 	failing("Continue", "3")(job)
-	plan := broadcastjob.New(broadcastjob.Input{
+	plan := broadcastjob.New(broadcastjob.Input{Guards: builders.Guards(),
 		Job: job, Nodes: newNodes("a b c d e"), Pods: newPods(t, job, "a=failed b=waits c=runs d=succeeded e=goes"), Now: noon(),
 	})
 	want := "1 of 5 nodes succeeded. 1 failed: a. 2 have a pod that has not ended. 1 of these wait for the scheduler: b. 1 get a pod later."
@@ -333,7 +342,7 @@ func TestMessageAboutAbsentNodes(t *testing.T) {
 		"a b?": "0 of 1 nodes succeeded. 1 get a pod later. 1 are left out, because they are not ready for 5m0s: b.",
 		"b?":   "No node that fits the template is ready. 1 are left out, because they are not ready for 5m0s: b.",
 	} {
-		plan := broadcastjob.New(broadcastjob.Input{Job: newJob(), Nodes: newNodes(nodes), Now: noon()})
+		plan := broadcastjob.New(broadcastjob.Input{Guards: builders.Guards(), Job: newJob(), Nodes: newNodes(nodes), Now: noon()})
 		if got := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.BroadcastJobComplete).Message; got != want {
 			t.Errorf("message %q, want %q", got, want)
 		}

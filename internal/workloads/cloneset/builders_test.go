@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 func now() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
@@ -220,7 +221,7 @@ func (f *fixture) input() planning.Input {
 	}
 	return planning.Input{
 		Pods: pods, Claims: f.claims, Markers: f.markers, Nodes: f.nodes,
-		Revisions: []*appsv1.ControllerRevision{f.old, f.new}, Now: now(),
+		Revisions: []*appsv1.ControllerRevision{f.old, f.new}, Guards: builders.Guards(), Now: now(),
 	}
 }
 

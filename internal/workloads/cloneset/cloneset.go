@@ -57,6 +57,7 @@ func Progress(set *v1alpha1.CloneSet, s *v1alpha1.CloneSetStatus) planning.Progr
 		Generation: set.Generation, Observed: s.ObservedGeneration, Revision: s.UpdateRevision,
 		Desired: ptr.Deref(set.Spec.Replicas, 1), Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas,
 		Updated: s.UpdatedReplicas, UpdatedAvailable: s.UpdatedAvailableReplicas, Target: s.ExpectedUpdatedReplicas,
+		Guarded:  conditions.Message(planning.PodsGuarded),
 		Failing:  conditions.Message(string(v1alpha1.CloneSetConditionFailedScale), string(v1alpha1.CloneSetConditionFailedUpdate)),
 		Exceeded: step.ExceededDeadline(conditions),
 		Paused:   set.Spec.UpdateStrategy.Paused, OnDelete: set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteCloneSetUpdateStrategyType,

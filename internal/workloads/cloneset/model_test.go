@@ -304,7 +304,7 @@ func modelUsers() []model.User {
 		}},
 		model.LabelPod(2, pub.SpecifiedDeleteKey, "true"),
 		model.LabelPod(4, "role", "", "a-2", "b-1"),
-		model.LabelPod(1, "app", "web", "other"),
+		model.LabelPod(1, "app", "web", "other"), model.GuardPod(2),
 		model.AnnotatePod(3, corev1.PodDeletionCost, "", "-5", "10", "x"),
 		model.KillPod(2), model.EvictPod(1), model.Quota(1),
 	}

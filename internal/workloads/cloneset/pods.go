@@ -174,8 +174,12 @@ func (p *planner) blocked(m *member) bool {
 }
 
 // remove deletes the pod, or puts it into PreparingDelete if the hook holds it. With mark, a pod that
-// is held gets the label that requests its deletion, so that it does not return to Normal.
+// is held gets the label that requests its deletion, so that it does not return to Normal. A pod that a guard protects
+// stays as it is.
 func (p *planner) remove(m *member, reason string, mark bool) {
+	if !p.MayDelete(m.pod) {
+		return
+	}
 	if !lifecycle.Held(p.Hooks.PreDelete, m.pod) {
 		m.deleted, m.reason, m.patch = true, reason, nil
 		p.withdraw(m, true)
@@ -204,7 +208,7 @@ func (p *planner) scaleInOrder(members []*member) []*member {
 	for i := range p.Set.Spec.Template.Spec.TopologySpreadConstraints {
 		opts.TopologyKeys = append(opts.TopologyKeys, p.Set.Spec.Template.Spec.TopologySpreadConstraints[i].TopologyKey)
 	}
-	return p.membersOf(order.ScaleIn(podsOf(members), opts))
+	return p.membersOf(p.GuardedLast(order.ScaleIn(podsOf(members), opts), nil))
 }
 
 func podsOf(members []*member) []*corev1.Pod {

@@ -171,12 +171,27 @@ func (p *planner) scaleIn(surge int) {
 	fromOld = max(fromOld, excess-len(updated))
 	chosen := p.choose(old, fromOld)
 	chosen = append(chosen, p.choose(updated, excess-fromOld)...)
-	for _, m := range chosen {
+	for _, m := range p.unguarded(chosen) {
 		if m.available && p.budget <= 0 || m.ready && p.spare <= 0 {
 			continue
 		}
 		p.remove(m, ReasonScaleIn, false)
 	}
+}
+
+// unguarded returns the members, with others of any revision in place of those that guards protect, as far as there are any.
+func (p *planner) unguarded(chosen []*member) []*member {
+	if len(p.Guards) == 0 {
+		return chosen
+	}
+	guarded := func(m *member) bool { return p.Guards.Deletion(m.pod) != "" }
+	others := p.scaleInOrder(p.filter(func(m *member) bool { return !m.leaving() && !guarded(m) && !slices.Contains(chosen, m) }))
+	for i, m := range chosen {
+		if len(others) > 0 && guarded(m) {
+			chosen[i], others = others[0], others[1:]
+		}
+	}
+	return chosen
 }
 
 // choose returns the n members to delete first. It sorts only if there is a choice.

@@ -92,7 +92,7 @@ func (p *planner) updates() bool {
 // template permits no update.
 func (p *planner) cancel(m *member) {
 	if m.interrupted && m.patch == nil {
-		m.patch = inplace.Next(m.pod, p.Now).Patch
+		m.patch = p.Next(m.pod).Patch
 	}
 	if m.state == pub.LifecycleStatePreparingUpdate && m.patch == nil {
 		p.enter(m, lifecycle.AfterUpdate(p.Hooks, m.pod))
@@ -103,10 +103,17 @@ func (p *planner) cancel(m *member) {
 func (p *planner) updateOrder() []*member {
 	strategy := &p.Set.Spec.UpdateStrategy
 	old, _ := p.remaining()
-	return p.membersOf(order.Update(podsOf(old), order.UpdateOptions{
+	pods := order.Update(podsOf(old), order.UpdateOptions{
 		Pinned:        func(pod *corev1.Pod) bool { return p.byPod[pod].started() },
 		PriorityFirst: p.partition > 0,
 		Priority:      strategy.PriorityStrategy, Scatter: strategy.ScatterStrategy, All: podsOf(p.members),
+	})
+	if strategy.Type != v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType && strategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+		return p.membersOf(p.GuardedLast(pods, nil))
+	}
+	return p.membersOf(p.GuardedLast(pods, func(pod *corev1.Pod) *inplace.Change {
+		change, _ := p.decide(p.byPod[pod])
+		return change
 	}))
 }
 
@@ -140,6 +147,7 @@ func (p *planner) updatePod(m *member, blocked *bool) bool {
 	switch {
 	case p.blocked(m):
 		*blocked = *blocked || !m.started()
+	case change == nil && !p.MayDelete(m.pod), change != nil && !p.MayChange(m.pod, change): // It waits for its guard.
 	case change != nil && lifecycle.Held(p.Hooks.InPlaceUpdate, m.pod) && m.state != pub.LifecycleStateUpdating:
 		if m.state != pub.LifecycleStatePreparingUpdate {
 			p.enter(m, pub.LifecycleStatePreparingUpdate)
@@ -212,7 +220,7 @@ func (p *planner) advance() {
 			continue
 		}
 		if m.state != pub.LifecycleStatePreparingDelete && !m.interrupted && !inplace.Idle(m.pod) {
-			progress := inplace.Next(m.pod, p.Now)
+			progress := p.Next(m.pod)
 			p.After(progress.After)
 			m.patch = progress.Patch
 			p.Stuck(m.pod.Name, progress.Stuck)

@@ -53,6 +53,7 @@ func Progress(set *v1alpha1.DaemonSet, s *v1alpha1.DaemonSetStatus) planning.Pro
 		Generation: set.Generation, Observed: s.ObservedGeneration, Revision: s.UpdateRevision,
 		Desired: s.DesiredNumberScheduled, Replicas: s.CurrentNumberScheduled, Ready: s.NumberReady, Available: s.NumberAvailable,
 		Updated: s.UpdatedNumberScheduled, UpdatedAvailable: s.UpdatedReady, Target: max(s.DesiredNumberScheduled-kept, 0),
+		Guarded:  conditions.Message(planning.PodsGuarded),
 		Failing:  conditions.Message(string(v1alpha1.DaemonSetFailedCreate), string(v1alpha1.DaemonSetFailedUpdate)),
 		Exceeded: step.ExceededDeadline(conditions),
 		Paused:   ptr.Deref(update.Paused, false), OnDelete: set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteDaemonSetStrategyType,

@@ -301,7 +301,7 @@ func users() []model.User {
 			return fmt.Sprint(set.Spec.Template.Spec.Tolerations)
 		}),
 		model.KillPod(1), model.EvictPod(1), model.Quota(1),
-		model.LabelPod(1, "app", "agent", "other"),
+		model.LabelPod(1, "app", "agent", "other"), model.GuardPod(2),
 		{Name: "collect pods", Weight: 6, Do: collectPods},
 	}
 }

@@ -125,7 +125,7 @@ func (p *planner) advance(s *slot, pod *corev1.Pod) {
 	var next inplace.Progress
 	state := lifecycle.State(pod)
 	if planning.Active(pod) && !inplace.Idle(pod) {
-		next = inplace.Next(pod, p.Now)
+		next = p.Next(pod)
 		if next.After > 0 {
 			p.state.wake(s, earliest.Time(s.wake, p.Now.Add(next.After)))
 		}
@@ -284,6 +284,9 @@ func (p *planner) revisionLabels() map[string]string {
 
 // leave deletes the pod, or lets the hook prepare its deletion.
 func (p *planner) leave(s *slot, pod *corev1.Pod, reason string) {
+	if !p.MayDelete(pod) {
+		return
+	}
 	if lifecycle.Held(p.Hooks.PreDelete, pod) {
 		p.patch(s, lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, p.Hooks, p.Now))
 		return
@@ -292,6 +295,10 @@ func (p *planner) leave(s *slot, pod *corev1.Pod, reason string) {
 }
 
 func (p *planner) delete(s *slot, pod *corev1.Pod, reason string) {
+	if !p.MayDelete(pod) {
+		p.state.touch(s)
+		return
+	}
 	p.acted[s] = true
 	p.deletes--
 	p.state.deleting[pod.UID] = s.node

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 // fixture is a set with a ready pod of its first revision on each of three nodes, and a template that has changed since.
@@ -68,7 +69,7 @@ func newFixture(t *testing.T) *fixture {
 			UpdateStrategy: v1alpha1.DaemonSetUpdateStrategy{RollingUpdate: &v1alpha1.RollingUpdateDaemonSet{}},
 		},
 	}}
-	f.in.Now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	f.in.Now, f.in.Guards = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC), builders.Guards()
 	f.slots = daemonset.NewSlots(daemonset.Cache{
 		Nodes: func() (nodes []*corev1.Node) {
 			for i := range 3 {

@@ -36,6 +36,9 @@ func (p *planner) update() {
 // updateServing starts to update an old pod that serves, as maxSurge or maxUnavailable permits. It returns false if no further
 // pod of its class may be updated.
 func (p *planner) updateServing(s *slot) bool {
+	if p.guarded(s) {
+		return true
+	}
 	if !p.state.config.surge {
 		return p.takeDown(s, p.maxUnavailable) && p.updateSlot(s)
 	}
@@ -80,13 +83,13 @@ func (p *planner) resume() {
 		switch {
 		case p.paused() || p.state.config.surge || p.permitted < 0:
 			p.permitted++
-			p.patch(s, inplace.Next(old, p.Now).Patch)
+			p.patch(s, p.Next(old).Patch)
 		case p.deletes <= 0:
 			return false
-		case change != nil:
-			p.updateInPlace(s, old, change)
-		default:
+		case change == nil:
 			p.leave(s, old, updateReason)
+		case p.MayChange(old, change):
+			p.updateInPlace(s, old, change)
 		}
 		return true
 	})
@@ -120,6 +123,9 @@ func (p *planner) replaced(s *slot) {
 
 // updateSlot starts to update the old pod of the slot. It returns false if no further pod may be updated by this step.
 func (p *planner) updateSlot(s *slot) bool {
+	if p.guarded(s) {
+		return true
+	}
 	surge := p.state.config.surge
 	if p.permitted <= 0 || surge && p.creates <= 0 || !surge && p.deletes <= 0 {
 		return false
@@ -138,6 +144,20 @@ func (p *planner) updateSlot(s *slot) bool {
 	}
 	p.leave(s, old, updateReason)
 	return true
+}
+
+// guarded reports whether a guard protects the old pod of the slot from its update. Other nodes do not wait for it.
+func (p *planner) guarded(s *slot) bool {
+	if len(p.Guards) == 0 {
+		return false
+	}
+	old := p.state.config.pair(s).old
+	if inPlace(p.set) && !p.state.config.surge {
+		if change, _ := p.Change(old, p.History.Update); change != nil {
+			return !p.MayChange(old, change)
+		}
+	}
+	return !p.MayDelete(old)
 }
 
 // updateInPlace starts the update of a pod in place.

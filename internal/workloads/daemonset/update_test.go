@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 // on changes the pod of a node.
@@ -53,6 +54,11 @@ func condition(kind corev1.PodConditionType, status corev1.ConditionStatus) func
 
 func inPlace(set *v1alpha1.DaemonSet) {
 	set.Spec.UpdateStrategy.RollingUpdate.Type = v1alpha1.InplaceRollingUpdateType
+}
+
+// guarded sets the label that a guard selects.
+func guarded(value string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Labels[builders.GuardLabel] = value }
 }
 
 // TestUpdate checks the first step of the update of three nodes, of which one may be unavailable.
@@ -139,6 +145,33 @@ func TestUpdate(t *testing.T) {
 			},
 			want: []string{"-node-2"},
 		},
+		"in place on another node than the guarded one": {change: func(f *fixture) { f.on("node-2", guarded("update")) }, want: []string{"~node-1"}},
+		"in place where a guard protects from deletion": {change: func(f *fixture) { f.on("node-2", guarded("delete")) }, want: []string{"~node-2"}},
+		"recreation on another node than the guarded one": {
+			change: func(f *fixture) {
+				f.on("node-2", guarded("delete"))
+				f.set.Spec.UpdateStrategy.RollingUpdate.Type = v1alpha1.StandardRollingUpdateType
+			},
+			want: []string{"-node-1"},
+		},
+		"a surge on another node than the guarded one": {
+			change: func(f *fixture) {
+				f.on("node-2", guarded("delete"))
+				f.set.Spec.UpdateStrategy.RollingUpdate.Type = v1alpha1.SurgingRollingUpdateType
+				f.set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(1))
+			},
+			want: []string{"+node-1"},
+		},
+		"a guarded pod that is not ready": {
+			change: func(f *fixture) {
+				f.on("node-0", guarded("update"))
+				f.on("node-0", condition(corev1.PodReady, corev1.ConditionFalse))
+			},
+		},
+		"a refused resize of a guarded pod": {change: func(f *fixture) {
+			infeasible(f, func(*v1alpha1.RollingUpdateDaemonSet) {})
+			f.on("node-0", guarded("delete"))
+		}},
 		// Another update followed before the first one was done.
 		"an update in progress counts, although the pod is ready": {
 			change: func(f *fixture) { f.on("node-0", updating) }, want: []string{"~node-0"},

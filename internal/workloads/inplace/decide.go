@@ -214,6 +214,12 @@ func (c *Change) TakesDown(pod *corev1.Pod) bool {
 	})
 }
 
+// Restarts reports whether the change restarts a container.
+func (c *Change) Restarts(pod *corev1.Pod) bool {
+	restarts := func(spec corev1.Container) bool { return c.restarts(&spec) }
+	return slices.ContainsFunc(pod.Spec.Containers, restarts) || slices.ContainsFunc(pod.Spec.InitContainers, restarts)
+}
+
 // restarts reports whether the change restarts the container: its image changes, or a resource whose
 // resize policy requires it.
 func (c *Change) restarts(spec *corev1.Container) bool {

@@ -25,7 +25,8 @@ const NodesPause = 200 * time.Millisecond
 // created for a job that looks for it.
 func (c *Controller[J, S, M]) podChanged(_ context.Context, q controllers.Queue, before, after *corev1.Pod, _ bool) {
 	if before == nil || after != nil && before.Spec.NodeName == after.Spec.NodeName &&
-		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) && equality.Semantic.DeepEqual(before.Status, after.Status) {
+		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) && maps.Equal(before.Labels, after.Labels) &&
+		equality.Semantic.DeepEqual(before.Status, after.Status) {
 		return
 	}
 	if key, found := owner.Controller(before, c.descriptor.GroupVersionKind); found {

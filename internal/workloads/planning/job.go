@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/internal/program/earliest"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 )
 
 // JobPlan is what to do for a job: write pods, then the status, whose type is S.
@@ -47,6 +48,18 @@ func (p *JobPlan[S]) Reached(now, since time.Time, seconds int64) bool {
 func PutCondition(conditions *[]metav1.Condition, condition metav1.Condition, generation int64, now time.Time) bool {
 	condition.ObservedGeneration, condition.LastTransitionTime = generation, metav1.NewTime(now.Truncate(time.Second))
 	return meta.SetStatusCondition(conditions, condition)
+}
+
+// PutGuarded sets the condition PodsGuarded: True while guards protect pods, and False afterwards if it was.
+func PutGuarded(conditions *[]metav1.Condition, guarded guard.Held, generation int64, now time.Time) {
+	condition := metav1.Condition{Type: PodsGuarded, Status: metav1.ConditionTrue, Reason: "Guarded", Message: guarded.Message()}
+	if condition.Message == "" {
+		if meta.FindStatusCondition(*conditions, PodsGuarded) == nil {
+			return
+		}
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Recovered", "No guard protects a pod from the next step."
+	}
+	PutCondition(conditions, condition, generation, now)
 }
 
 // Parallelism returns how many of the nodes may run a pod at the same time. A CRD refuses what is not a number.

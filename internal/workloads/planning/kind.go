@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/text"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
@@ -98,6 +99,8 @@ type Input struct {
 	Nodes map[string]map[string]string
 	// Markers is what is known about the markers that select pods of the set.
 	Markers Markers
+	// Guards are those of the namespace of the set.
+	Guards guard.Guards
 	// TakenNames are names of pods that the set must not use: a create failed because a pod that
 	// does not belong to the set has the name. It may be nil.
 	TakenNames map[string]bool
@@ -201,6 +204,9 @@ const (
 	// PullsRefused is the reason of the condition if the API server has refused a job or a pod that pulls.
 	PullsRefused = "PullsRefused"
 )
+
+// PodsGuarded is the type of the condition of a set that is True while guards protect pods that the set would delete or update.
+const PodsGuarded = "PodsGuarded"
 
 // SelectorMarked is the type of the condition of a set that is True while a marker writes a label key
 // of the set's selector: the set releases a pod, and replaces it, when the marker changes the label.

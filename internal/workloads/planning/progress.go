@@ -31,6 +31,8 @@ type Progress struct {
 	OnDelete bool
 	// Exceeded is the message about progressDeadlineSeconds that have passed, empty if they have not.
 	Exceeded string
+	// Guarded is the message about guards that protect pods from their deletion or their update, empty if there are none.
+	Guarded string
 	// Failing is the message about writes that the API server refuses or that cannot be planned, empty if there are none.
 	Failing string
 }

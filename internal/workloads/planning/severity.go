@@ -32,6 +32,8 @@ func FailureSeverity(c *metav1.Condition) Severity {
 		return "" // They repeat the counts of pods and other conditions.
 	case c.Type == PreDownloading:
 		return SeverityInfo
+	case c.Type == PodsGuarded && c.Status == metav1.ConditionTrue:
+		return SeverityWaiting
 	case c.Status == metav1.ConditionTrue:
 		return SeverityProblem
 	}

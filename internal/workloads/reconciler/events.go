@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,8 +34,8 @@ import (
 // namespaceIndex is the index by namespace that every informer of the cache has.
 const namespaceIndex = toolscache.NamespaceIndex
 
-// grantPause is how long the events of RoleBindings are collected.
-const grantPause = 20 * time.Millisecond
+// changePause is how long the events of RoleBindings and of guards are collected.
+const changePause = 20 * time.Millisecond
 
 // sources returns what enqueues sets. Object is an empty set.
 func (b *base) sources(informers cache.Cache, object client.Object) []source.Source {
@@ -43,6 +44,7 @@ func (b *base) sources(informers cache.Cache, object client.Object) []source.Sou
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
 		b.Pause.Source(EnqueueAll(b.Stores.Sets)),
 		GrantSource(informers, b.Stores.Sets),
+		GuardSource(informers, EnqueueNamespace(b.Stores.Sets)),
 	}
 	if b.Stores.Markers != nil {
 		sources = append(sources, source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(b.enqueueMarked)))
@@ -257,11 +259,34 @@ func GrantSource(informers cache.Cache, store Store) source.Source {
 		}
 		for _, namespace := range []string{after.Namespace, ""} {
 			for _, object := range Indexed[client.Object](store, namespaceIndex, namespace) {
-				controllers.EnqueueAt(q, client.ObjectKeyFromObject(object), grantPause, 0)
+				controllers.EnqueueAt(q, client.ObjectKeyFromObject(object), changePause, 0)
 			}
 		}
 	}
 	return source.Kind(informers, &rbacv1.RoleBinding{}, controllers.Changes(changed))
+}
+
+// GuardSource calls enqueue with the namespace of a guard that changes.
+func GuardSource(informers cache.Cache, enqueue func(q controllers.Queue, namespace string)) source.Source {
+	changed := func(_ context.Context, q controllers.Queue, before, after *policyv1.PodDisruptionBudget, initial bool) {
+		switch {
+		case initial:
+		case after == nil:
+			enqueue(q, before.Namespace)
+		case before == nil || before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels):
+			enqueue(q, after.Namespace)
+		}
+	}
+	return source.Kind(informers, &policyv1.PodDisruptionBudget{}, controllers.Changes(changed))
+}
+
+// EnqueueNamespace returns what enqueues the objects of the store in a namespace.
+func EnqueueNamespace(store Store) func(q controllers.Queue, namespace string) {
+	return func(q controllers.Queue, namespace string) {
+		for _, object := range Namespaced[client.Object](store, namespace) {
+			controllers.EnqueueAt(q, client.ObjectKeyFromObject(object), changePause, 0)
+		}
+	}
 }
 
 // forEachSet calls do for the sets of the namespace.

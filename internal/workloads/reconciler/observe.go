@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/objectversion"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
@@ -116,11 +118,20 @@ func (b *base) gather(set client.Object) (*planning.Input, error) {
 	if in.PreDownload = b.Stores.Pulls != nil; in.PreDownload {
 		in.Pulls = Controlled[*v1alpha1.ImagePullJob](b.Stores.Pulls, owner.Of(b.kind, set))
 	}
+	in.Guards = Guards(b.Stores.Budgets, set.GetNamespace())
 	in.Markers = b.markers(set.GetNamespace(), parts.Template, in.Pods)
 	if b.Stores.Nodes != nil && len(parts.Template.Spec.TopologySpreadConstraints) > 0 {
 		in.Nodes = b.nodes(in.Pods)
 	}
 	return in, nil
+}
+
+// Guards returns the guards of a namespace. The store may be nil.
+func Guards(budgets Store, namespace string) guard.Guards {
+	if budgets == nil {
+		return nil
+	}
+	return guard.New(Namespaced[*policyv1.PodDisruptionBudget](budgets, namespace))
 }
 
 // selected returns the objects that the set controls, and those without a controller that the

@@ -176,7 +176,7 @@ func users() []model.User {
 		model.KillPod(1), model.EvictPod(1), model.Quota(1),
 		model.LabelPod(3, "role", "", "0", "1"),
 		model.LabelPod(1, pub.SpecifiedDeleteKey, "true"),
-		model.LabelPod(1, appsv1.StatefulSetPodNameLabel, "other"),
+		model.LabelPod(1, appsv1.StatefulSetPodNameLabel, "other"), model.GuardPod(2),
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 func now() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
@@ -55,7 +56,7 @@ func build(t *testing.T, change func(*appsv1beta1.StatefulSet)) *fixture {
 			},
 		},
 	}
-	f := &fixture{set: set, in: planning.Input{Now: now()}}
+	f := &fixture{set: set, in: planning.Input{Guards: builders.Guards(), Now: now()}}
 	f.v1 = f.record(t)
 	set.Spec.Template.Spec.Containers[0].Image = "db:2"
 	f.v2 = f.record(t)

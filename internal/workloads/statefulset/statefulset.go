@@ -48,6 +48,7 @@ func Progress(set *appsv1beta1.StatefulSet, s *appsv1beta1.StatefulSetStatus) pl
 		Desired: planning.Number(replicasOf(set)), Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas,
 		Updated: s.UpdatedReplicas, UpdatedAvailable: s.UpdatedAvailableReplicas, Paused: strategy.paused, OnDelete: !strategy.rolling,
 		Exceeded: step.ExceededDeadline(conditions),
+		Guarded:  conditions.Message(planning.PodsGuarded),
 		Failing:  conditions.Message(string(appsv1beta1.FailedCreatePod), string(appsv1beta1.FailedUpdatePod)),
 	}
 	if strategy.rolling {

@@ -40,7 +40,7 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
 	hooks := p.Hooks
 	var progress inplace.Progress
 	if !idle(pod) {
-		progress = inplace.Next(pod, p.Now)
+		progress = p.Next(pod)
 		p.After(progress.After)
 		p.Stuck(pod.Name, progress.Stuck)
 	}
@@ -162,7 +162,7 @@ func finishes(patch *planning.PodPatch) bool {
 
 // remove deletes the pod, or lets the hook prepare its deletion.
 func (p *planner) remove(pod *corev1.Pod, reason string) {
-	if planning.Terminating(pod) || p.busy(pod) {
+	if planning.Terminating(pod) || p.busy(pod) || !p.MayDelete(pod) {
 		return
 	}
 	if hooks := p.Hooks; lifecycle.Held(hooks.PreDelete, pod) {

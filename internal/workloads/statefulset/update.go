@@ -81,10 +81,11 @@ func (p *planner) unorderedTargets() []*corev1.Pod {
 		}
 	}
 	p.waiting = rest
-	targets := slices.Concat(done, started, order.Update(rest, order.UpdateOptions{
+	rest = order.Update(rest, order.UpdateOptions{
 		IgnoreProgress: true, Priority: p.strategy.priority,
 		Tie: func(a, b *corev1.Pod) int { return p.ordinal(b) - p.ordinal(a) },
-	}))
+	})
+	targets := slices.Concat(done, started, p.GuardedLast(rest, p.change))
 	return targets[:min(max(count, 0), len(targets))]
 }
 
@@ -205,6 +206,12 @@ func (p *planner) update(proceed bool) {
 			continue
 		}
 		wasUnavailable := p.unavailable(pod)
+		if p.guarded(pod) {
+			if !p.strategy.unordered {
+				return
+			}
+			continue
+		}
 		if !p.permits(pod, unavailable) {
 			if !p.strategy.unordered {
 				return
@@ -229,6 +236,30 @@ func (p *planner) update(proceed bool) {
 			unavailable++
 		}
 	}
+}
+
+// guarded reports whether a guard protects the pod from its update. In the order of the ordinals, the others wait for it.
+func (p *planner) guarded(pod *corev1.Pod) bool {
+	if len(p.Guards) == 0 {
+		return false
+	}
+	switch change := p.change(pod); {
+	case change != nil:
+		return !p.MayChange(pod, change)
+	case p.strategy.inPlaceOnly:
+		return false
+	default:
+		return !p.MayDelete(pod)
+	}
+}
+
+// change returns how the pod is updated in place, nil if it is not.
+func (p *planner) change(pod *corev1.Pod) *inplace.Change {
+	if !p.strategy.inPlace {
+		return nil
+	}
+	change, _ := p.Change(pod, p.wanted(pod))
+	return change
 }
 
 // broken reports whether the pod has not been ready for so long that its update does not wait for the
@@ -309,6 +340,9 @@ func (p *planner) refuse(reason, message string) {
 
 // updateInPlace starts the update, or lets the hook prepare the pod first.
 func (p *planner) updateInPlace(pod *corev1.Pod, change *inplace.Change) {
+	if !p.MayChange(pod, change) {
+		return
+	}
 	if lifecycle.Held(p.Hooks.InPlaceUpdate, pod) {
 		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingUpdate, p.Hooks, p.Now))
 		return

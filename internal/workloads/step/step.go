@@ -22,6 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/program/earliest"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -74,6 +75,7 @@ type Step struct {
 	actions     *planning.Actions
 	err         error
 	stuck       []stuck
+	held        guard.Held
 	templates   map[string]*corev1.PodTemplateSpec
 	claims      map[string][]corev1.PersistentVolumeClaim
 	differences map[[2]string]*inplace.Difference
@@ -84,7 +86,7 @@ type Step struct {
 // them. It fails if the selector or a revision is invalid.
 func New(set Set, in planning.Input, actions *planning.Actions) (*Step, error) {
 	s := &Step{
-		Input: in, Hooks: cmp.Or(set.Hooks, &pub.Lifecycle{}), set: set, actions: actions,
+		Input: in, Hooks: cmp.Or(set.Hooks, &pub.Lifecycle{}), set: set, actions: actions, held: guard.Held{},
 		templates: map[string]*corev1.PodTemplateSpec{}, claims: map[string][]corev1.PersistentVolumeClaim{}, differences: map[[2]string]*inplace.Difference{},
 	}
 	var err error
@@ -267,5 +269,6 @@ func (s *Step) SetConditions(conditions *planning.Conditions, before planning.Co
 			"The set releases and replaces a pod when such a label changes.", strings.Join(keys, ", "))
 	}
 	conditions.Set(planning.SelectorMarked, "MarkerWritesSelectorKey", message, s.Now)
+	conditions.Set(planning.PodsGuarded, "Guarded", s.held.Message(), s.Now)
 	s.reportStuck(conditions, before)
 }

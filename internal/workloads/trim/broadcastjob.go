@@ -20,6 +20,7 @@ func PodWithBroadcasts(trim func(*corev1.Pod) *corev1.Pod) func(*corev1.Pod) *co
 		if !owner.Is(metav1.GetControllerOfNoCopy(pod), schema.GroupKind{Group: v1alpha1.GroupName, Kind: "BroadcastJob"}) {
 			return kept
 		}
+		kept.Labels = pod.Labels // Guards select by them.
 		kept.DeletionTimestamp, kept.Status.Phase = pod.DeletionTimestamp, pod.Status.Phase
 		kept.Spec.NodeName, kept.Spec.RestartPolicy, kept.Spec.ActiveDeadlineSeconds = pod.Spec.NodeName, pod.Spec.RestartPolicy, pod.Spec.ActiveDeadlineSeconds
 		if required := nodefit.Required(pod.Spec.Affinity); required != nil && pod.Spec.NodeName == "" {

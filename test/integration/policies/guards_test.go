@@ -20,14 +20,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 const (
-	guardLabel       = "seamark.dev/guard"
-	guardUpdateLabel = "seamark.dev/guard-update"
-	guardExemptLabel = "seamark.dev/guard-exempt"
+	guardLabel       = v1alpha1.GuardKey
+	guardUpdateLabel = v1alpha1.GuardUpdateKey
+	guardExemptLabel = v1alpha1.GuardExemptKey
 )
 
 // guards is a namespace with a guard of pods that are not idle.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
@@ -99,7 +100,7 @@ func TestSelectorsOfGuards(t *testing.T) {
 		pod.Labels = randomLabels(r)
 		budget := &policyv1.PodDisruptionBudget{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "guard"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: randomSelector(r)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "guard", Labels: map[string]string{guardLabel: "true"}}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: randomSelector(r)},
 		}
 		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 		expect.NoError(t, err)
@@ -112,6 +113,11 @@ func TestSelectorsOfGuards(t *testing.T) {
 			corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Delete, &metav1.DeleteOptions{}, false, &user.DefaultInfo{Name: "jane"},
 		), kind, interfaces)
 		expect.NoError(t, err)
+		name := guard.New([]*policyv1.PodDisruptionBudget{budget}).Deletion(pod)
+		if (name != "") != want {
+			t.Fatalf("%s and labels %v: planners leave the pod alone because of guard %q, want %t",
+				metav1.FormatLabelSelector(budget.Spec.Selector), pod.Labels, name, want)
+		}
 		result := matcher.Match(t.Context(), attributes, budget, nil)
 		if result.Error != nil || result.Matches != want {
 			t.Fatalf("%s and labels %v: the pod is guarded: %t (failed: %s, %v), want %t", metav1.FormatLabelSelector(budget.Spec.Selector), pod.Labels,

@@ -60,6 +60,7 @@ export const reasons = {
   NotObserved: '变更未处理',
   Creating: '正在创建 Pod',
   Updating: '正在更新 Pod',
+  Guarded: '守卫保护 Pod',
   Deleting: '正在删除 Pod',
   NotAvailable: 'Pod 不可用',
   Paused: '已暂停',

@@ -38,6 +38,7 @@ func New(options nodejob.Options) *Controller {
 		Plan: func(j *job, pods []*corev1.Pod, names *taken, left int) (broadcastjob.Plan, error) {
 			return broadcastjob.New(broadcastjob.Input{
 				Job: j, Nodes: reconciler.All[*corev1.Node](options.Stores.Nodes), Pods: pods, Left: left, Taken: *names, Now: options.Now(),
+				Guards: reconciler.Guards(options.Stores.Budgets, j.Namespace),
 			}), nil
 		},
 		Learn: learn,

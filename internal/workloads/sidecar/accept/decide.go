@@ -278,5 +278,8 @@ func ConditionSeverity(c *metav1.Condition) planning.Severity {
 	if c.Type == v1alpha1.SidecarSetInjecting && c.Reason == ReasonPaused {
 		return planning.SeverityWaiting
 	}
+	if c.Type == planning.PodsGuarded {
+		return planning.FailureSeverity(c)
+	}
 	return planning.SuccessSeverity(c)
 }

@@ -50,6 +50,8 @@ type Options struct {
 	// Sets, Revisions and Configurations are the informers of SidecarSets, with SetIndexers, of the ControllerRevisions, with
 	// reconciler.RevisionIndexers, and of the MutatingWebhookConfigurations.
 	Sets, Revisions, Configurations reconciler.Store
+	// Budgets are the PodDisruptionBudgets that are guards.
+	Budgets reconciler.Store
 	// Pods are those of all namespaces, with PodIndexers, and Namespaces the metadata of these.
 	Pods, Namespaces reconciler.Store
 	// Pause is active while another program serves the sets.
@@ -100,6 +102,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
 		c.Pause.Source(c.enqueueAll),
 		reconciler.GrantSource(informers, c.Sets),
+		reconciler.GuardSource(informers, c.guardsChanged),
 		c.changed.Source(),
 	}
 	for _, informers := range c.Maps {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -101,6 +102,28 @@ func (c *Controller) podChanged(_ context.Context, q controllers.Queue, before, 
 		}
 		c.states.update(set, func(s *setState) { s.uninjected = -1 })
 		controllers.EnqueueAt(q, types.NamespacedName{Name: set.Name}, podPause, 0)
+	}
+}
+
+// guards returns the guards of each namespace, which it reads once.
+func (c *Controller) guards() func(namespace string) guard.Guards {
+	read := map[string]guard.Guards{}
+	return func(namespace string) guard.Guards {
+		if _, found := read[namespace]; !found {
+			read[namespace] = reconciler.Guards(c.Budgets, namespace)
+		}
+		return read[namespace]
+	}
+}
+
+// guardsChanged enqueues the sets that may select a namespace whose guards change.
+func (c *Controller) guardsChanged(q controllers.Queue, namespace string) {
+	for _, set := range slices.Concat(
+		reconciler.Indexed[*v1alpha1.SidecarSet](c.Sets, boundIndex, namespace), reconciler.Indexed[*v1alpha1.SidecarSet](c.Sets, boundIndex, anyNamespace),
+	) {
+		if c.maySelectNamespace(set.Status.InForce, namespace) {
+			controllers.EnqueueAt(q, types.NamespacedName{Name: set.Name}, podPause, 0)
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func (c *Controller) updatePods(ctx context.Context, set *v1alpha1.SidecarSet, s
 	skipped, wait := c.refusing(set)
 	out, err := update.Plan(update.Input{
 		Set: current, Pods: c.pods(set), Selects: c.namespaces(status.InForce), Revisions: c.revisions(set), Held: !caughtUp,
-		Skipped: skipped, Now: c.Now(),
+		Skipped: skipped, Now: c.Now(), Guards: c.guards(),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("plan the update of the pods of SidecarSet %s: %w", set.Name, err)
@@ -170,6 +170,7 @@ func (c *Controller) report(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSe
 		condition.Message = "Pods must be recreated, for example by kubectl rollout restart. The first of them is " + out.Why + "."
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
+	planning.PutGuarded(&status.Conditions, out.Guarded, set.Generation, c.Now())
 }
 
 // postpone returns how long the write of a status in which only numbers differ waits, or zero.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
@@ -42,6 +43,8 @@ type Input struct {
 	Skipped map[types.UID]bool
 	// Held is whether no pod may be updated now, because the cache is old.
 	Held bool
+	// Guards returns the guards of a namespace.
+	Guards func(namespace string) guard.Guards
 	// Now is the time.
 	Now time.Time
 }
@@ -54,11 +57,13 @@ type Output struct {
 	Matched, Updated, Ready, UpdatedReady, NotUpgradable int32
 	// Why is why the first pod is not upgradable, with its name.
 	Why string
+	// Guarded are the pods that would be updated and that guards protect, with their namespaces.
+	Guarded guard.Held
 }
 
 // Plan returns the next step. The error is that of the latest revision, or of a selector of the strategy.
 func Plan(in Input) (Output, error) {
-	p := &planner{Input: in, differences: newDifferences(in.Revisions)}
+	p := &planner{Input: in, differences: newDifferences(in.Revisions), out: Output{Guarded: guard.Held{}}}
 	var err error
 	if p.latest, err = p.differences.revision(in.Set.Status.InForce.Revision); err != nil {
 		return Output{}, err
@@ -196,7 +201,7 @@ func (p *planner) start() {
 		if left <= 0 {
 			return
 		}
-		if !m.disturbed && budget <= 0 {
+		if !p.free(m) || !m.disturbed && budget <= 0 {
 			continue
 		}
 		if p.update(m) {
@@ -206,6 +211,13 @@ func (p *planner) start() {
 			}
 		}
 	}
+}
+
+// free reports whether no guard protects the pod from its update.
+func (p *planner) free(m *member) bool {
+	name := p.Guards(m.pod.Namespace).Update(m.pod)
+	p.out.Guarded.Add(name, m.name())
+	return name == ""
 }
 
 // partition returns how many pods keep an old revision.

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -92,6 +93,25 @@ func TestPodOfAnotherNamespace(t *testing.T) {
 	if out := w.plan(); out.Matched != 2 || out.UpdatedReady != 2 || out.NotUpgradable != 0 {
 		t.Errorf("%+v, want 2 pods, all updated", out)
 	}
+}
+
+// TestGuardedPods has a pod that a guard protects from updates, one that it protects from deletion, and a partition.
+func TestGuardedPods(t *testing.T) {
+	w := newWorld(t, 3)
+	w.pods[0].Labels[builders.GuardLabel], w.pods[1].Labels[builders.GuardLabel] = "update", "delete"
+	w.accept(func(s *v1alpha1.SidecarSetSpec) {
+		s.Containers[0].Image, s.UpdateStrategy.MaxUnavailable = "agent:2", new(intstr.FromInt32(3))
+	})
+	out := w.plan()
+	expect.Equal(t, "message", "PodDisruptionBudget strict guards games/game-00", out.Guarded.Message())
+	w.apply(out)
+	for i, want := range []string{"agent:1", "agent:2", "agent:2"} {
+		if got := images(w.pods[i]); !strings.Contains(got, want) {
+			t.Errorf("images of pod %d: %s, want %s", i, got, want)
+		}
+	}
+	w.set.Spec.UpdateStrategy.Partition = new(intstr.FromInt32(1))
+	expect.Equal(t, "message when the partition is reached", "", w.plan().Guarded.Message())
 }
 
 func TestChanges(t *testing.T) {

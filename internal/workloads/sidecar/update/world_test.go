@@ -16,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/update"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 // foreign is a namespace that the set does not select.
@@ -129,9 +131,10 @@ func setCondition(pod *corev1.Pod, condition corev1.PodCondition) {
 // plan returns the next step.
 func (w *world) plan() update.Output {
 	w.Helper()
-	out, err := update.Plan(update.Input{Set: w.set, Pods: w.pods, Revisions: w.revisions, Now: w.now, Selects: func(namespace string) bool {
-		return namespace != foreign
-	}})
+	out, err := update.Plan(update.Input{
+		Set: w.set, Pods: w.pods, Revisions: w.revisions, Now: w.now, Selects: func(namespace string) bool { return namespace != foreign },
+		Guards: func(string) guard.Guards { return builders.Guards() },
+	})
 	if err != nil {
 		w.Fatal(err)
 	}

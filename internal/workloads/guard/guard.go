@@ -1,0 +1,112 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package guard decides which pods must not be deleted or updated because a guard protects them: a PodDisruptionBudget with the
+// label seamark.dev/guard. The API server refuses such requests by the policies in config/policies/guards.yaml, whose rules these
+// are. Planners do not choose such pods. It is pure.
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// Guards are those of one namespace. The zero value protects no pod.
+type Guards []guard
+
+type guard struct {
+	name     string
+	updates  bool
+	selector labels.Selector
+}
+
+// most is the number of guards of a namespace that count. A planner compares each of them with each pod. The API server refuses
+// what the others protect.
+const most = 64
+
+// New returns the first 64 guards among the budgets of a namespace, by name. A budget whose selector is invalid, which API servers
+// do not store, is none.
+func New(budgets []*policyv1.PodDisruptionBudget) Guards {
+	var guards Guards
+	for _, budget := range budgets {
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err != nil || budget.Labels[v1alpha1.GuardKey] != "true" {
+			continue
+		}
+		guards = append(guards, guard{budget.Name, budget.Labels[v1alpha1.GuardUpdateKey] == "true", selector})
+	}
+	slices.SortFunc(guards, func(a, b guard) int { return strings.Compare(a.name, b.name) })
+	return guards[:min(most, len(guards))]
+}
+
+// Deletion returns the name of the first guard that protects the pod from deletion, empty if none does.
+func (g Guards) Deletion(pod *corev1.Pod) string {
+	return g.first(pod, func(*guard) bool { return true })
+}
+
+// Update returns the name of the first guard that protects the pod from changes that restart its containers, empty if none does.
+func (g Guards) Update(pod *corev1.Pod) string {
+	return g.first(pod, func(each *guard) bool { return each.updates })
+}
+
+func (g Guards) first(pod *corev1.Pod, counts func(*guard) bool) string {
+	if len(g) == 0 || !protected(pod) {
+		return ""
+	}
+	for i := range g {
+		if counts(&g[i]) && g[i].selector.Matches(labels.Set(pod.Labels)) {
+			return g[i].name
+		}
+	}
+	return ""
+}
+
+// protected reports whether guards protect the pod: not one whose eviction ignores budgets, nor one with the label.
+func protected(pod *corev1.Pod) bool {
+	_, exempt := pod.Labels[v1alpha1.GuardExemptKey]
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return !exempt && !mirror && pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodUnknown)
+}
+
+// Held are pods that a step has left alone because of guards, by the name of the guard.
+type Held map[string]sets.Set[string]
+
+// Add records a pod. It does nothing if the guard has no name.
+func (h Held) Add(name, pod string) {
+	switch {
+	case name == "":
+	case h[name] == nil:
+		h[name] = sets.New(pod)
+	default:
+		h[name].Insert(pod)
+	}
+}
+
+// Message describes the pods for users, empty if there are none. It has at most three names of pods per guard, of at most three
+// guards.
+func (h Held) Message() string {
+	const listed = 3
+	var parts []string
+	for name := range h {
+		pods := sets.List(h[name])
+		text := strings.Join(pods[:min(listed, len(pods))], ", ")
+		if more := len(pods) - listed; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		parts = append(parts, "PodDisruptionBudget "+name+" guards "+text)
+	}
+	slices.Sort(parts)
+	if more := len(parts) - listed; more > 0 {
+		parts = append(parts[:listed], fmt.Sprintf("%d more budgets guard pods", more))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,85 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
+	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
+)
+
+// TestProtectedPods is about the pods. TestSelectorsOfGuards in test/integration/policies is about selectors.
+func TestProtectedPods(t *testing.T) {
+	t.Parallel()
+	phase := func(phase corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = phase } }
+	for name, test := range map[string]struct {
+		value            string
+		change           func(*corev1.Pod)
+		deletion, update string
+	}{
+		"guarded from deletion": {value: "delete", deletion: "busy"},
+		"guarded from updates":  {value: "update", deletion: "busy", update: "strict"},
+		"not selected":          {value: "no"},
+		"exempt":                {value: "update", change: func(p *corev1.Pod) { p.Labels[v1alpha1.GuardExemptKey] = "" }},
+		"terminating":           {value: "update", change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }},
+		"mirror pod":            {value: "update", change: func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""} }},
+		"pending":               {value: "update", change: phase(corev1.PodPending)},
+		"succeeded":             {value: "update", change: phase(corev1.PodSucceeded)},
+		"failed":                {value: "update", change: phase(corev1.PodFailed)},
+		"without a phase":       {value: "update", change: phase("")},
+		"unknown":               {value: "update", change: phase(corev1.PodUnknown), deletion: "busy", update: "strict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := builders.Pod("games", "game").Label(builders.GuardLabel, test.value).Build()
+			if test.change != nil {
+				test.change(pod)
+			}
+			guards := builders.Guards()
+			expect.Equal(t, "guard of deletions", test.deletion, guards.Deletion(pod))
+			expect.Equal(t, "guard of updates", test.update, guards.Update(pod))
+			expect.Equal(t, "without guards", "", guard.Guards(nil).Deletion(pod))
+		})
+	}
+}
+
+// TestBudgetsThatAreNoGuards also has more guards than count.
+func TestBudgetsThatAreNoGuards(t *testing.T) {
+	t.Parallel()
+	pod := builders.Pod("games", "game").Label(builders.GuardLabel, "delete").Build()
+	other := builders.Guard("games", "a", true, "delete")
+	other.Labels[v1alpha1.GuardKey] = "yes"
+	invalid := builders.Guard("games", "b", false)
+	expect.Equal(t, "guard", "", guard.New([]*policyv1.PodDisruptionBudget{other, invalid}).Deletion(pod))
+	budgets := []*policyv1.PodDisruptionBudget{builders.Guard("games", "z", false, "delete")}
+	for i := range 64 {
+		budgets = append(budgets, builders.Guard("games", fmt.Sprintf("a-%d", i), false, "other"))
+	}
+	expect.Equal(t, "the 65th guard", "", guard.New(budgets).Deletion(pod))
+	expect.Equal(t, "the 64th guard", "z", guard.New(budgets[:64]).Deletion(pod))
+}
+
+func TestMessage(t *testing.T) {
+	t.Parallel()
+	held := guard.Held{}
+	expect.Equal(t, "message of none", "", held.Message())
+	held.Add("", "free")
+	for _, pod := range []string{"d", "c", "b", "a", "a"} {
+		held.Add("busy", pod)
+	}
+	expect.Equal(t, "message", "PodDisruptionBudget busy guards a, b, c and 1 more", held.Message())
+	for _, name := range []string{"x", "y", "z", "w"} {
+		held.Add(name, "a")
+	}
+	want := "PodDisruptionBudget busy guards a, b, c and 1 more; PodDisruptionBudget w guards a; PodDisruptionBudget x guards a; 2 more budgets guard pods"
+	expect.Equal(t, "message of several", want, held.Message())
+}
