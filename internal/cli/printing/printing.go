@@ -274,6 +274,19 @@ func HasColors(out io.Writer, getenv func(string) string) bool {
 // its cursor.
 func HasScreen(out io.Writer) bool { return IsTerminal(out) && os.Getenv("TERM") != "dumb" }
 
+// Width returns the number of columns of the terminal, 0 if the output is none on which a program can draw.
+func Width(out io.Writer) int {
+	file, isFile := Raw(out).(*os.File)
+	if !isFile || !HasScreen(out) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 // IsTerminal reports whether the output is a terminal.
 func IsTerminal(out io.Writer) bool {
 	file, isFile := Raw(out).(*os.File)

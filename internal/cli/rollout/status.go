@@ -20,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/live"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
@@ -81,7 +82,8 @@ func (s *status) follow(ctx context.Context, t *object) error {
 		}
 		t.pinned = pinned.Name
 	}
-	lines := &lines{out: s.Out}
+	lines := &lines{out: s.Out, width: printing.Width(s.Out)}
+	defer lines.end()
 	if done, err := s.report(t, lines, nil); done || err != nil || !s.watch {
 		return err
 	}
@@ -153,7 +155,7 @@ func (s *status) report(t *object, lines *lines, pods []*corev1.Pod) (done bool,
 		return true, err
 	}
 	if t.content.GetDeletionTimestamp() != nil {
-		return false, lines.print(fmt.Sprintf("Waiting for %s to be deleted...", t.short()))
+		return false, lines.wait(&set.Progress, fmt.Sprintf("Waiting for %s to be deleted...", t.short()))
 	}
 	state := set.State()
 	if s.revision > 0 && state.Phase != rollout.NotObserved && revision.Hash(set.Progress.Revision) != revision.Hash(t.pinned) {
@@ -161,7 +163,7 @@ func (s *status) report(t *object, lines *lines, pods []*corev1.Pod) (done bool,
 	}
 	switch state.Phase {
 	case rollout.NotObserved:
-		return false, lines.print(fmt.Sprintf("Waiting for %s spec update to be observed...", t.short()))
+		return false, lines.wait(&set.Progress, fmt.Sprintf("Waiting for %s spec update to be observed...", t.short()))
 	case rollout.Complete:
 		suffix := ""
 		if set.Progress.Updated < set.Progress.Desired {
@@ -175,7 +177,7 @@ func (s *status) report(t *object, lines *lines, pods []*corev1.Pod) (done bool,
 	if state.Phase == rollout.Paused {
 		rest = "; run `" + t.command("resume") + "`"
 	}
-	return false, lines.print(fmt.Sprintf("Waiting for %s rollout to finish: %s%s...", t.short(), state.Message, rest))
+	return false, lines.wait(&set.Progress, fmt.Sprintf("Waiting for %s rollout to finish: %s%s...", t.short(), state.Message, rest))
 }
 
 // interrupted returns the error of a command that ends before the rollout is complete: because of the context, or of err.
@@ -218,21 +220,6 @@ func first(all []string) string {
 		return "; " + text.Line(all[0])
 	}
 	return fmt.Sprintf("; %s, and %s more", text.Line(all[0]), text.Count(len(all)-1, "pod"))
-}
-
-// lines prints lines, each only once in a row.
-type lines struct {
-	out  io.Writer
-	last string
-}
-
-func (l *lines) print(line string) error {
-	line = text.Line(line) // Messages of conditions come from webhooks.
-	if line == l.last {
-		return nil
-	}
-	l.last = line
-	return printLine(l.out, "%s", line)
 }
 
 // printLine prints a line.

@@ -5,6 +5,7 @@
 package timeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
@@ -131,11 +131,7 @@ func (o *Options) print(timeline chart.Timeline) error {
 
 // style returns how text is printed: with blocks and colors on a terminal only.
 func (o *Options) style() chart.Style {
-	style := chart.Style{Width: defaultWidth, Blocks: printing.HasScreen(o.Out), Colors: printing.HasColors(o.Out, os.Getenv)}
-	if out, isFile := printing.Raw(o.Out).(*os.File); isFile && style.Blocks {
-		if width, _, err := term.GetSize(int(out.Fd())); err == nil {
-			style.Width = width
-		}
+	return chart.Style{
+		Width: cmp.Or(printing.Width(o.Out), defaultWidth), Blocks: printing.HasScreen(o.Out), Colors: printing.HasColors(o.Out, os.Getenv),
 	}
-	return style
 }
