@@ -24,26 +24,28 @@ func (w *workload) absent(fit *nodefit.Template, node *corev1.Node) string {
 
 // broadcastJob says which nodes are not done.
 func (w *workload) broadcastJob(job *v1alpha1.BroadcastJob) {
-	found, known := w.place(&job.Spec.Template.Spec, w.absent)
-	if !known || broadcastjob.Ended(job) {
-		if known {
-			w.unfinished(w.jobPod, "have succeeded")
-		}
+	if w.unreadPods() {
 		return
 	}
-	plan := broadcastjob.New(broadcastjob.Input{Job: job, Nodes: w.given.Nodes, Pods: slices.Clone(w.pods), Now: w.in.Now})
-	why := fmt.Sprintf("the next %d get one now", len(plan.Creates))
-	switch limit := broadcastjob.Parallelism(job, int(plan.Status.Desired)); {
-	case len(plan.Creates) > 0:
-	case plan.Status.Phase == v1alpha1.BroadcastJobPaused:
-		why = "no pod is created while the job is paused"
-	case limit == 0:
-		why = "spec.parallelism is 0"
-	default:
-		why = fmt.Sprintf("spec.parallelism permits pods on %d nodes at the same time, and the next ones follow when they have ended", limit)
+	if found, known := w.place(&job.Spec.Template.Spec, w.absent); known && !broadcastjob.Ended(job) {
+		w.nodes(found, w.nextNodes(job))
 	}
-	w.nodes(found, why)
 	w.unfinished(w.jobPod, "have succeeded")
+}
+
+// nextNodes says when nodes without a pod get one.
+func (w *workload) nextNodes(job *v1alpha1.BroadcastJob) string {
+	plan := broadcastjob.New(broadcastjob.Input{Job: job, Nodes: w.given.Nodes, Pods: slices.Clone(w.pods), Now: w.in.Now})
+	limit := broadcastjob.Parallelism(job, int(plan.Status.Desired))
+	switch {
+	case len(plan.Creates) > 0:
+		return fmt.Sprintf("the next %d get one now", len(plan.Creates))
+	case plan.Status.Phase == v1alpha1.BroadcastJobPaused:
+		return "no pod is created while the job is paused"
+	case limit == 0:
+		return "spec.parallelism is 0"
+	}
+	return fmt.Sprintf("spec.parallelism permits pods on %d nodes at the same time, and the next ones follow when they have ended", limit)
 }
 
 // jobPod says why a pod of a job has not succeeded.

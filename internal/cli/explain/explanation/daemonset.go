@@ -12,10 +12,11 @@ import (
 
 // daemonSet says which nodes have no pod, and which pods are not available.
 func (w *workload) daemonSet(set *v1alpha1.DaemonSet) {
-	found, known := w.place(&set.Spec.Template.Spec, func(*nodefit.Template, *corev1.Node) string { return "" })
-	if !known {
+	if w.unreadPods() {
 		return
 	}
-	w.nodes(found, "the controller creates them within seconds, unless the partition also limits creation or a condition above says why it cannot")
-	w.podsOf()
+	if found, known := w.place(&set.Spec.Template.Spec, func(*nodefit.Template, *corev1.Node) string { return "" }); known {
+		w.nodes(found, "the controller creates them within seconds, unless the partition also limits creation or a condition above says why it cannot")
+	}
+	w.unfinished(w.stateOf, "are available")
 }

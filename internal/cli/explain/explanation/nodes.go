@@ -31,7 +31,7 @@ type placement struct {
 // false if this is not possible.
 func (w *workload) place(spec *corev1.PodSpec, leaves func(*nodefit.Template, *corev1.Node) string) (placement, bool) {
 	found := placement{misfits: map[string][]string{}}
-	if w.unread(permission.Nodes, "Nodes", "the nodes") || w.unread(permission.Pods, "Pods", "the pods of the namespace") {
+	if w.unread(permission.Nodes, "Nodes", "the nodes") {
 		return found, false
 	}
 	fit, err := nodefit.Compile(spec)
@@ -114,9 +114,14 @@ func bounded(lines []string) []string {
 
 // podsOf adds the step about pods that are not available.
 func (w *workload) podsOf() {
-	if !w.unread(permission.Pods, "Pods", "the pods of the namespace") {
+	if !w.unreadPods() {
 		w.unfinished(w.stateOf, "are available")
 	}
+}
+
+// unreadPods adds a step if the pods could not be read, and reports whether it did.
+func (w *workload) unreadPods() bool {
+	return w.unread(permission.Pods, "Pods", "the pods of the namespace")
 }
 
 // unfinished adds the step about pods that are not as they should be. state says what a pod waits for, and whether

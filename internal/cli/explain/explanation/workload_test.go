@@ -231,10 +231,13 @@ func workloadCases() map[string]workloadCase {
 		"DaemonSet, without permissions": {
 			in: explanation.WorkloadInput{
 				Object: daemon(), Unread: map[permission.Resource]permission.Missing{permission.Nodes: {Resource: permission.Nodes, Verb: "list"}},
+				Pods: []*corev1.Pod{daemonPod("a", waits("ImagePullBackOff", "no such image"))},
 			},
 			want: []string{
 				"ok Rollout: 1 of 1 pods are updated and available",
 				"unknown Nodes: the nodes cannot be read: no permission to list nodes in the cluster",
+				"problem Pods: 0 of 1 are available, and node a, pod agent-a: container main waits: ImagePullBackOff: no such image",
+				"  node a, pod agent-a: container main waits: ImagePullBackOff: no such image",
 			},
 		},
 		"BroadcastJob, a step": {
