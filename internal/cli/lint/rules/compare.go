@@ -23,6 +23,9 @@ type scope struct {
 	markers   []*marker
 	workloads []*workload
 	services  []*service
+	budgets   []*budget
+	// marks are the keys of labels that probes set.
+	marks sets.Set[string]
 	// open are the keys of labels that pods may have with any value: those that controllers add and
 	// those that probes set.
 	open    sets.Set[string]
@@ -35,7 +38,7 @@ func (c *checker) compare() {
 	in := func(o *object) *scope {
 		s := scopes[o.namespace()]
 		if s == nil {
-			s = &scope{open: controllerLabels(), matched: map[*marker][]*workload{}}
+			s = &scope{open: controllerLabels(), marks: sets.New[string](), matched: map[*marker][]*workload{}}
 			scopes[o.namespace()] = s
 		}
 		return s
@@ -44,8 +47,12 @@ func (c *checker) compare() {
 		s := in(m.object)
 		s.markers = append(s.markers, m)
 		for i := range m.spec.Spec.Probes {
-			s.open.Insert(labelsOf(&m.spec.Spec.Probes[i])...)
+			s.marks.Insert(labelsOf(&m.spec.Spec.Probes[i])...)
 		}
+	}
+	for _, each := range c.budgets {
+		s := in(each.object)
+		s.budgets = append(s.budgets, each)
 	}
 	for _, w := range c.workloads {
 		s := in(w.object)
@@ -56,6 +63,7 @@ func (c *checker) compare() {
 		s.services = append(s.services, each)
 	}
 	for _, s := range scopes {
+		s.open = s.open.Union(s.marks)
 		// The order in which probes claim a mark: by the name of the marker. Of markers with one name, the
 		// last one takes effect, and duplicate-object reports the others.
 		slices.SortStableFunc(s.markers, func(a, b *marker) int { return strings.Compare(a.raw.GetName(), b.raw.GetName()) })
@@ -71,6 +79,7 @@ func (c *checker) compare() {
 			c.checkWorkloadSelectors(s, m)
 		}
 		c.checkSharedMarks(s)
+		c.checkBudgets(s)
 		for _, each := range s.services {
 			c.checkService(s, each)
 		}

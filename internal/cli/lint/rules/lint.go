@@ -120,6 +120,7 @@ type checker struct {
 	markers   []*marker
 	workloads []*workload
 	services  []*service
+	budgets   []*budget
 	// sidecarSets are the sets, in the order of the files.
 	sidecarSets []*sidecarSet
 	// seen holds the first object of each kind, namespace and name.

@@ -126,6 +126,8 @@ func (c *checker) object(o *object) {
 		c.marker(o)
 	case gk.Group == "" && gk.Kind == "Service":
 		c.service(o)
+	case gk.Group == "policy" && gk.Kind == "PodDisruptionBudget":
+		c.budget(o)
 	case check != nil:
 		check(c, o)
 	default:

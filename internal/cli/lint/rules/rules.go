@@ -22,7 +22,7 @@ type Rule struct {
 }
 
 // All returns all rules: those of the API first, then those of probes, of marks, of workloads, of
-// SidecarSets, of AdvancedCronJobs, of pulls before updates and of the protection from deletion.
+// SidecarSets, of AdvancedCronJobs, of pulls before updates, of the protection from deletion, and of budgets.
 func All() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
@@ -32,6 +32,7 @@ func All() []Rule {
 		ruleDeletionCost, ruleSharedMark,
 		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule,
 		rulePreDownload, ruleProtection,
+		ruleBudgetOverlap, ruleBudgetPercentage, ruleGuardExempt, ruleGuardEvictions, ruleGuardLabel, ruleGuards,
 	}
 }
 
@@ -142,4 +143,16 @@ var (
 		"delete-protection", Warning,
 		"The label policy.kruise.io/delete-protection has no effect, or Cascading has the effect of Always, because the kind has no spec.replicas.",
 	}
+
+	ruleBudgetOverlap = Rule{
+		"budget-overlap", Warning, "Two PodDisruptionBudgets can select the same pods. The API server refuses the eviction of a pod with two budgets.",
+	}
+	ruleBudgetPercentage = Rule{
+		"budget-percentage", Warning,
+		"A PodDisruptionBudget has a percentage and selects pods by a label that probes set. It is a part of all replicas, not of the pods with the label.",
+	}
+	ruleGuardExempt    = Rule{"guard-exempt", Warning, "A guard does not exclude pods with the label seamark.dev/guard-exempt: they can be deleted and not evicted."}
+	ruleGuardEvictions = Rule{"guard-evictions", Warning, "A guard has maxUnavailable other than 0: its pods can be evicted, and not deleted."}
+	ruleGuardLabel     = Rule{"guard-label", Warning, "A guard selects by a label that no probe and no pod template of the manifests sets."}
+	ruleGuards         = Rule{"too-many-guards", Warning, "A namespace has more than 16 guards. Each of them adds to the time of each deletion there."}
 )

@@ -20,11 +20,11 @@ func TestCheckName(t *testing.T) {
 		}
 	}
 	for name, end := range map[string]string{
-		"exec-no-pth":   `invalid-predownload or delete-protection; did you mean "exec-no-path"?`,
-		"Schema":        `invalid-predownload or delete-protection; did you mean "schema"?`,
-		"something":     "invalid-predownload or delete-protection",
-		"":              "invalid-predownload or delete-protection",
-		"schema,schema": "invalid-predownload or delete-protection",
+		"exec-no-pth":   `guard-label or too-many-guards; did you mean "exec-no-path"?`,
+		"Schema":        `guard-label or too-many-guards; did you mean "schema"?`,
+		"something":     "guard-label or too-many-guards",
+		"":              "guard-label or too-many-guards",
+		"schema,schema": "guard-label or too-many-guards",
 	} {
 		err := rules.CheckName(name)
 		if err == nil || !strings.HasPrefix(err.Error(), `"`+name+`" is invalid: must be invalid-yaml, `) || !strings.HasSuffix(err.Error(), end) {

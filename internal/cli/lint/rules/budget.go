@@ -1,0 +1,140 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// maxGuards is the number of guards of a namespace from which on deletions there take long.
+const maxGuards = 16
+
+// budget is a PodDisruptionBudget.
+type budget struct {
+	*object
+	spec         policyv1.PodDisruptionBudgetSpec
+	requirements requirements
+}
+
+// budget reads a PodDisruptionBudget. One without a selector selects no pod.
+func (c *checker) budget(o *object) {
+	var b policyv1.PodDisruptionBudget
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.raw.Object, &b) != nil || b.Spec.Selector == nil {
+		return
+	}
+	c.budgets = append(c.budgets, &budget{object: o, spec: b.Spec, requirements: requirementsOf(b.Spec.Selector)})
+}
+
+// isGuard reports whether the policies of guards obey the budget.
+func (b *budget) isGuard() bool { return b.raw.GetLabels()[v1alpha1.GuardKey] == "true" }
+
+// checkBudgets checks the budgets of a namespace.
+func (c *checker) checkBudgets(s *scope) {
+	guards := 0
+	for i, b := range s.budgets {
+		c.checkNumbers(s, b)
+		if n := slices.IndexFunc(s.budgets[max(i-maxCompared, 0):i], func(other *budget) bool { return s.sharePods(b, other) }); n >= 0 {
+			c.add(ruleBudgetOverlap, b.object, "spec.selector",
+				fmt.Sprintf("%s can select the same pods: evictions of such a pod fail", s.budgets[max(i-maxCompared, 0)+n].place()),
+				"let the selectors exclude each other, or use one budget")
+		}
+		if !b.isGuard() {
+			continue
+		}
+		if guards++; guards == maxGuards+1 {
+			c.add(ruleGuards, b.object, "metadata.labels["+v1alpha1.GuardKey+"]",
+				fmt.Sprintf("the namespace has more than %d guards: each of them takes time of the API server for each deletion there", maxGuards),
+				"select the pods of several guards with one")
+		}
+		c.checkGuard(s, b)
+	}
+}
+
+// checkNumbers finds a percentage of pods with a mark.
+func (c *checker) checkNumbers(s *scope, b *budget) {
+	mark := s.markIn(b)
+	if mark == "" {
+		return
+	}
+	for field, value := range map[string]*intstr.IntOrString{"maxUnavailable": b.spec.MaxUnavailable, "minAvailable": b.spec.MinAvailable} {
+		if value != nil && value.Type == intstr.String && value.StrVal != "0%" && value.StrVal != "100%" {
+			c.add(ruleBudgetPercentage, b.object, "spec."+field,
+				fmt.Sprintf("%s is a part of all replicas, also of those that the selector does not match: probes set the label %s", value.StrVal, mark),
+				"use a number")
+		}
+	}
+}
+
+// markIn returns the first label of the selector that a probe sets, empty if none does.
+func (s *scope) markIn(b *budget) string {
+	var marks []string
+	for i := range b.requirements {
+		if key := b.requirements[i].Key(); s.marks.Has(key) {
+			marks = append(marks, key)
+		}
+	}
+	return strings.Join(marks[:min(1, len(marks))], "")
+}
+
+// sharePods reports whether both budgets select a pod template of the manifests, or, if they have none for one of them, whether
+// the selectors can.
+func (s *scope) sharePods(a, b *budget) bool {
+	if !overlap(a.requirements, b.requirements) {
+		return false
+	}
+	selected := func(b *budget) (all []*workload) {
+		for _, w := range s.workloads {
+			if b.requirements.match(w.pod.Labels, s.open) {
+				all = append(all, w)
+			}
+		}
+		return all
+	}
+	pods, others := selected(a), selected(b)
+	return len(pods) == 0 || len(others) == 0 || slices.ContainsFunc(pods, func(w *workload) bool { return slices.Contains(others, w) })
+}
+
+// checkGuard finds a guard that does not do what a guard is for.
+func (c *checker) checkGuard(s *scope, b *budget) {
+	if !slices.ContainsFunc(b.requirements, func(r labels.Requirement) bool {
+		return r.Key() == v1alpha1.GuardExemptKey && r.Operator() == selection.DoesNotExist
+	}) {
+		c.add(ruleGuardExempt, b.object, "spec.selector",
+			"the label "+v1alpha1.GuardExemptKey+" of a pod does not permit its eviction",
+			"add {key: "+v1alpha1.GuardExemptKey+", operator: DoesNotExist} to matchExpressions")
+	}
+	if max := b.spec.MaxUnavailable; max != nil && max.String() != "0" && max.String() != "0%" {
+		c.add(ruleGuardEvictions, b.object, "spec.maxUnavailable",
+			fmt.Sprintf("%s: pods that cannot be deleted can be evicted", max.String()), "set it to 0")
+	}
+	if len(s.markers) == 0 {
+		return
+	}
+	for i := range b.requirements {
+		if key := b.requirements[i].Key(); key != v1alpha1.GuardExemptKey && !s.open.Has(key) && !s.templates().Has(key) {
+			c.add(ruleGuardLabel, b.object, "spec.selector",
+				fmt.Sprintf("no probe and no pod template of the manifests sets the label %s", key), "correct the key, or set it in a markerPolicy")
+		}
+	}
+}
+
+// templates returns the keys of the labels of all pod templates.
+func (s *scope) templates() sets.Set[string] {
+	keys := sets.New[string]()
+	for _, w := range s.workloads {
+		keys = keys.Union(sets.KeySet(w.pod.Labels))
+	}
+	return keys
+}
