@@ -122,7 +122,7 @@ func (p *planner) observe() {
 			continue
 		}
 		p.running = append(p.running, pod)
-		if p.outcome(pod) == failed && (pod.Spec.ActiveDeadlineSeconds == nil || *pod.Spec.ActiveDeadlineSeconds > stopped) && p.free(pod) {
+		if p.outcome(pod) == failed && (pod.Spec.ActiveDeadlineSeconds == nil || *pod.Spec.ActiveDeadlineSeconds > stopped) && !p.isGuarded(pod) {
 			p.Patches = append(p.Patches, planning.PodPatch{Pod: pod, Reason: "RestartLimit", Stop: true})
 		}
 	}
@@ -221,16 +221,16 @@ func (p *planner) ordered() []*corev1.Node {
 }
 
 func (p *planner) delete(pod *corev1.Pod, reason string) {
-	if pod.DeletionTimestamp == nil && p.free(pod) {
+	if pod.DeletionTimestamp == nil && !p.isGuarded(pod) {
 		p.Deletes = append(p.Deletes, planning.PodDelete{Pod: pod, Reason: reason})
 	}
 }
 
-// free reports whether no guard protects the pod from its end.
-func (p *planner) free(pod *corev1.Pod) bool {
+// isGuarded reports whether a guard protects the pod from its end.
+func (p *planner) isGuarded(pod *corev1.Pod) bool {
 	name := p.Guards.Deletion(pod)
 	p.guarded.Add(name, pod.Name)
-	return name == ""
+	return name != ""
 }
 
 // create creates the pods of the next nodes.

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // member is an active pod of the set, and what the step does with it.
@@ -177,7 +178,7 @@ func (p *planner) blocked(m *member) bool {
 // is held gets the label that requests its deletion, so that it does not return to Normal. A pod that a guard protects
 // stays as it is.
 func (p *planner) remove(m *member, reason string, mark bool) {
-	if !p.MayDelete(m.pod) {
+	if p.Guarded(m.pod, nil) {
 		return
 	}
 	if !lifecycle.Held(p.Hooks.PreDelete, m.pod) {
@@ -208,7 +209,7 @@ func (p *planner) scaleInOrder(members []*member) []*member {
 	for i := range p.Set.Spec.Template.Spec.TopologySpreadConstraints {
 		opts.TopologyKeys = append(opts.TopologyKeys, p.Set.Spec.Template.Spec.TopologySpreadConstraints[i].TopologyKey)
 	}
-	return p.membersOf(p.GuardedLast(order.ScaleIn(podsOf(members), opts), nil))
+	return p.membersOf(p.GuardedLast(order.ScaleIn(podsOf(members), opts), step.Deleted))
 }
 
 func podsOf(members []*member) []*corev1.Pod {

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // started reports whether an update of the pod has begun: it comes before all others.
@@ -109,7 +110,7 @@ func (p *planner) updateOrder() []*member {
 		Priority:      strategy.PriorityStrategy, Scatter: strategy.ScatterStrategy, All: podsOf(p.members),
 	})
 	if strategy.Type != v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType && strategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
-		return p.membersOf(p.GuardedLast(pods, nil))
+		return p.membersOf(p.GuardedLast(pods, step.Deleted))
 	}
 	return p.membersOf(p.GuardedLast(pods, func(pod *corev1.Pod) *inplace.Change {
 		change, _ := p.decide(p.byPod[pod])
@@ -147,7 +148,7 @@ func (p *planner) updatePod(m *member, blocked *bool) bool {
 	switch {
 	case p.blocked(m):
 		*blocked = *blocked || !m.started()
-	case change == nil && !p.MayDelete(m.pod), change != nil && !p.MayChange(m.pod, change): // It waits for its guard.
+	case p.Guarded(m.pod, change): // It waits.
 	case change != nil && lifecycle.Held(p.Hooks.InPlaceUpdate, m.pod) && m.state != pub.LifecycleStateUpdating:
 		if m.state != pub.LifecycleStatePreparingUpdate {
 			p.enter(m, pub.LifecycleStatePreparingUpdate)

@@ -284,7 +284,7 @@ func (p *planner) revisionLabels() map[string]string {
 
 // leave deletes the pod, or lets the hook prepare its deletion.
 func (p *planner) leave(s *slot, pod *corev1.Pod, reason string) {
-	if !p.MayDelete(pod) {
+	if p.Guarded(pod, nil) {
 		return
 	}
 	if lifecycle.Held(p.Hooks.PreDelete, pod) {
@@ -295,7 +295,7 @@ func (p *planner) leave(s *slot, pod *corev1.Pod, reason string) {
 }
 
 func (p *planner) delete(s *slot, pod *corev1.Pod, reason string) {
-	if !p.MayDelete(pod) {
+	if p.Guarded(pod, nil) {
 		p.state.touch(s)
 		return
 	}

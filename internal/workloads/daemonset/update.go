@@ -88,7 +88,7 @@ func (p *planner) resume() {
 			return false
 		case change == nil:
 			p.leave(s, old, updateReason)
-		case p.MayChange(old, change):
+		case !p.Guarded(old, change):
 			p.updateInPlace(s, old, change)
 		}
 		return true
@@ -152,12 +152,11 @@ func (p *planner) guarded(s *slot) bool {
 		return false
 	}
 	old := p.state.config.pair(s).old
+	var change *inplace.Change
 	if inPlace(p.set) && !p.state.config.surge {
-		if change, _ := p.Change(old, p.History.Update); change != nil {
-			return !p.MayChange(old, change)
-		}
+		change, _ = p.Change(old, p.History.Update)
 	}
-	return !p.MayDelete(old)
+	return p.Guarded(old, change)
 }
 
 // updateInPlace starts the update of a pod in place.

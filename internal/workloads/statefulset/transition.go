@@ -162,7 +162,7 @@ func finishes(patch *planning.PodPatch) bool {
 
 // remove deletes the pod, or lets the hook prepare its deletion.
 func (p *planner) remove(pod *corev1.Pod, reason string) {
-	if planning.Terminating(pod) || p.busy(pod) || !p.MayDelete(pod) {
+	if planning.Terminating(pod) || p.busy(pod) || p.Guarded(pod, nil) {
 		return
 	}
 	if hooks := p.Hooks; lifecycle.Held(hooks.PreDelete, pod) {

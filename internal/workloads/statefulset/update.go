@@ -240,22 +240,13 @@ func (p *planner) update(proceed bool) {
 
 // guarded reports whether a guard protects the pod from its update. In the order of the ordinals, the others wait for it.
 func (p *planner) guarded(pod *corev1.Pod) bool {
-	if len(p.Guards) == 0 {
-		return false
-	}
-	switch change := p.change(pod); {
-	case change != nil:
-		return !p.MayChange(pod, change)
-	case p.strategy.inPlaceOnly:
-		return false
-	default:
-		return !p.MayDelete(pod)
-	}
+	change := p.change(pod)
+	return (change != nil || !p.strategy.inPlaceOnly) && p.Guarded(pod, change)
 }
 
 // change returns how the pod is updated in place, nil if it is not.
 func (p *planner) change(pod *corev1.Pod) *inplace.Change {
-	if !p.strategy.inPlace {
+	if len(p.Guards) == 0 || !p.strategy.inPlace {
 		return nil
 	}
 	change, _ := p.Change(pod, p.wanted(pod))
@@ -340,7 +331,7 @@ func (p *planner) refuse(reason, message string) {
 
 // updateInPlace starts the update, or lets the hook prepare the pod first.
 func (p *planner) updateInPlace(pod *corev1.Pod, change *inplace.Change) {
-	if !p.MayChange(pod, change) {
+	if p.Guarded(pod, change) {
 		return
 	}
 	if lifecycle.Held(p.Hooks.InPlaceUpdate, pod) {

@@ -11,45 +11,48 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 )
 
-// MayDelete reports whether no guard protects the pod from deletion. Otherwise the set has the condition that names both.
-func (s *Step) MayDelete(pod *corev1.Pod) bool { return s.free(pod, s.Guards.Deletion(pod)) }
-
-// MayChange reports whether no guard protects the pod from a change in place, as MayDelete does.
-func (s *Step) MayChange(pod *corev1.Pod, change *inplace.Change) bool {
-	return len(s.Guards) == 0 || !change.Restarts(pod) || s.free(pod, s.Guards.Update(pod))
+// Guarded reports whether a guard protects the pod from the change in place, or from deletion if the change is nil. The condition
+// PodsGuarded of the set then names both.
+func (s *Step) Guarded(pod *corev1.Pod, change *inplace.Change) bool {
+	name := s.guardOf(pod, change)
+	s.held.Add(name, pod.Name)
+	return name != ""
 }
 
-// Next returns the next step of the update of the pod in place. It has no patch while a guard protects the pod.
+func (s *Step) guardOf(pod *corev1.Pod, change *inplace.Change) string {
+	switch {
+	case len(s.Guards) == 0:
+	case change == nil:
+		return s.Guards.Deletion(pod)
+	case change.Restarts(pod):
+		return s.Guards.Update(pod)
+	}
+	return ""
+}
+
+// Next returns the next step of the update of the pod in place. It has no patch while a guard protects the pod from it.
 func (s *Step) Next(pod *corev1.Pod) inplace.Progress {
 	progress := inplace.Next(pod, s.Now)
-	if patch := progress.Patch; patch != nil && len(patch.Images)+len(patch.Resources) > 0 && !s.free(pod, s.Guards.Update(pod)) {
+	if patch := progress.Patch; patch != nil && s.Guarded(pod, &inplace.Change{Images: patch.Images, Resources: patch.Resources}) {
 		progress.Patch = nil
 	}
 	return progress
 }
 
-func (s *Step) free(pod *corev1.Pod, guard string) bool {
-	s.held.Add(guard, pod.Name)
-	return guard == ""
-}
-
-// GuardedLast sorts the pods so that those that guards protect come last. A pod is updated in place if change returns how; a nil
-// function means that all are deleted. Otherwise the order stays.
+// GuardedLast sorts the pods so that those that guards protect come last. change returns how a pod is updated in place, nil if it is
+// deleted. The order of the others, and among the last ones, stays.
 func (s *Step) GuardedLast(pods []*corev1.Pod, change func(pod *corev1.Pod) *inplace.Change) []*corev1.Pod {
 	if len(s.Guards) == 0 {
 		return pods
 	}
-	protected := map[*corev1.Pod]int{}
+	last := map[*corev1.Pod]int{}
 	for _, pod := range pods {
-		name := s.Guards.Deletion(pod)
-		if change != nil && name != "" {
-			if c := change(pod); c != nil && (!c.Restarts(pod) || s.Guards.Update(pod) == "") {
-				name = ""
-			}
-		}
-		if name != "" {
-			protected[pod] = 1
+		if s.guardOf(pod, change(pod)) != "" {
+			last[pod] = 1
 		}
 	}
-	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int { return protected[a] - protected[b] })
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int { return last[a] - last[b] })
 }
+
+// Deleted is the change in place of pods that are deleted: none.
+func Deleted(*corev1.Pod) *inplace.Change { return nil }

@@ -115,7 +115,7 @@ func (p *planner) advance() {
 		if next.Refused != "" && m.why == "" {
 			m.why = next.Refused
 		}
-		if next.Patch != nil && m.updated && (len(next.Patch.Images)+len(next.Patch.Resources) == 0 || p.free(m)) {
+		if next.Patch != nil && m.updated && !p.guarded(m, &inplace.Change{Images: next.Patch.Images, Resources: next.Patch.Resources}) {
 			p.patch(m, next.Patch)
 		}
 		p.out.RequeueAfter = earliest.Wait(p.out.RequeueAfter, next.After)

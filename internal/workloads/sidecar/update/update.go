@@ -23,6 +23,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/guard"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
@@ -201,7 +202,7 @@ func (p *planner) start() {
 		if left <= 0 {
 			return
 		}
-		if !p.free(m) || !m.disturbed && budget <= 0 {
+		if p.guarded(m, p.differences.change(m)) || !m.disturbed && budget <= 0 {
 			continue
 		}
 		if p.update(m) {
@@ -213,11 +214,14 @@ func (p *planner) start() {
 	}
 }
 
-// free reports whether no guard protects the pod from its update.
-func (p *planner) free(m *member) bool {
+// guarded reports whether a guard protects the pod from the change.
+func (p *planner) guarded(m *member, change *inplace.Change) bool {
+	if change == nil || !change.Restarts(m.view) {
+		return false
+	}
 	name := p.Guards(m.pod.Namespace).Update(m.pod)
 	p.out.Guarded.Add(name, m.name())
-	return name == ""
+	return name != ""
 }
 
 // partition returns how many pods keep an old revision.
