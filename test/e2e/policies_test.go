@@ -30,7 +30,7 @@ func TestPolicyTypeCheck(t *testing.T) {
 	s := newSuite(t)
 	for _, name := range []string{
 		"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-manager-plans", "seamark-manager-pods",
-		"seamark-webhook-configurations", "seamark-delete-protection", "seamark-guards", "seamark-guard-updates", "seamark-guard-selectors",
+		"seamark-webhook-configurations", "seamark-delete-protection", "seamark-guards", "seamark-guard-updates", "seamark-guard-labels",
 		"seamark-marker-author", "seamark-workloads-pods", "seamark-workloads-objects", "seamark-workloads-grants",
 	} {
 		s.Eventually("policy "+name+" is type-checked", func(ctx context.Context) error {

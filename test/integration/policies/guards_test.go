@@ -25,12 +25,6 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-const (
-	guardLabel       = v1alpha1.GuardKey
-	guardUpdateLabel = v1alpha1.GuardUpdateKey
-	guardExemptLabel = v1alpha1.GuardExemptKey
-)
-
 // guards is a namespace with a guard of pods that are not idle.
 type guards struct {
 	client.Client
@@ -45,11 +39,11 @@ func newGuards(t *testing.T) *guards {
 	g := &guards{Client: server.Client, namespace: server.Namespace(t)}
 	none := intstr.FromInt32(0)
 	g.budget = &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: "busy-games", Labels: map[string]string{guardLabel: "true", guardUpdateLabel: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: "busy-games", Labels: map[string]string{v1alpha1.GuardKey: "true", v1alpha1.GuardUpdateKey: "true"}},
 		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none, Selector: &metav1.LabelSelector{
 			MatchLabels: map[string]string{"app": "game"}, MatchExpressions: []metav1.LabelSelectorRequirement{
 				{Key: "gameserver-idle", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
-				{Key: guardExemptLabel, Operator: metav1.LabelSelectorOpDoesNotExist},
+				{Key: v1alpha1.GuardExemptKey, Operator: metav1.LabelSelectorOpDoesNotExist},
 			},
 		}},
 	}
@@ -58,7 +52,7 @@ func newGuards(t *testing.T) *guards {
 	eventually(t, "the policies are in effect", func(ctx context.Context) error {
 		changed := probe.DeepCopy()
 		changed.Spec.Containers[0].Image = "other"
-		return errors.Join(rejectedWith("guarded")(g.Delete(ctx, probe, client.DryRunAll)), rejectedWith("guarded")(g.Update(ctx, changed, client.DryRunAll)))
+		return errors.Join(rejectedWith("guards")(g.Delete(ctx, probe, client.DryRunAll)), rejectedWith("guards")(g.Update(ctx, changed, client.DryRunAll)))
 	})
 	return g
 }
@@ -94,7 +88,7 @@ func (g *guards) patch(t *testing.T, object client.Object, patch string) {
 func TestGuardedPods(t *testing.T) {
 	t.Parallel()
 	g := newGuards(t)
-	const refused = "it is guarded by PodDisruptionBudget busy-games (app=game, gameserver-idle=, seamark.dev/guard-exempt=)"
+	const refused = "PodDisruptionBudget busy-games guards it while its labels match app=game, gameserver-idle NotIn (true), seamark.dev/guard-exempt DoesNotExist. "
 	for name, test := range map[string]struct {
 		phase   corev1.PodPhase
 		patch   string
@@ -104,7 +98,7 @@ func TestGuardedPods(t *testing.T) {
 		"running":                 {corev1.PodRunning, "", nil, refused},
 		"forced":                  {corev1.PodRunning, "", []client.DeleteOption{client.GracePeriodSeconds(0)}, refused},
 		"not ready":               {corev1.PodUnknown, "", nil, refused},
-		"busy":                    {corev1.PodRunning, `{"metadata": {"labels": {"gameserver-idle": "false"}}}`, nil, "gameserver-idle=false"},
+		"busy":                    {corev1.PodRunning, `{"metadata": {"labels": {"gameserver-idle": "false"}}}`, nil, refused},
 		"idle":                    {corev1.PodRunning, `{"metadata": {"labels": {"gameserver-idle": "true"}}}`, nil, ""},
 		"of another selector":     {corev1.PodRunning, `{"metadata": {"labels": {"app": "web"}}}`, nil, ""},
 		"exempt":                  {corev1.PodRunning, `{"metadata": {"labels": {"seamark.dev/guard-exempt": ""}}}`, nil, ""},
@@ -144,7 +138,7 @@ func TestGuardedPods(t *testing.T) {
 func TestUpdatesOfGuardedPods(t *testing.T) {
 	t.Parallel()
 	g := newGuards(t)
-	const refused = "cannot be updated: it is guarded by PodDisruptionBudget busy-games"
+	const refused = "cannot be updated: PodDisruptionBudget busy-games guards it"
 	container := func(fields string) string { return `{"spec": {"containers": [{"name": "main", ` + fields + `}]}}` }
 	for name, test := range map[string]struct{ subresource, patch, want string }{
 		"image":                       {"", container(`"image": "game:2"`), refused},
@@ -179,7 +173,7 @@ func TestLabelsOfGuards(t *testing.T) {
 	eventually(t, "the image can be changed", func(ctx context.Context) error {
 		return g.Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec": {"containers": [{"name": "main", "image": "game:2"}]}}`)))
 	})
-	expect.Success(t, rejectedWith("guarded")(g.Delete(t.Context(), pod)))
+	expect.Success(t, rejectedWith("guards")(g.Delete(t.Context(), pod)))
 	g.patch(t, g.budget, `{"metadata": {"labels": {"seamark.dev/guard": null}}}`)
 	eventually(t, "the pod can be deleted", func(ctx context.Context) error { return g.Delete(ctx, pod) })
 }
@@ -210,7 +204,7 @@ func TestUsersWhomGuardsDoNotBind(t *testing.T) {
 			server.Grant(t, g.namespace, env.UserSubject(name), rule)
 			want := ""
 			if refused {
-				want = "guarded"
+				want = "guards"
 			}
 			c, _ := clientOf(t, server, server.User(t, name))
 			eventually(t, "the deletion", func(ctx context.Context) error { return rejectedWith(want)(c.Delete(ctx, pod, client.DryRunAll)) })
@@ -238,17 +232,21 @@ func TestBoundsOfGuards(t *testing.T) {
 	}
 	expect.NoError(t, g.Update(t.Context(), pod))
 	for name, test := range map[string]struct {
-		edit func(s *metav1.LabelSelector)
+		edit func(b *policyv1.PodDisruptionBudget)
 		want string
 	}{
-		"expressions": {func(s *metav1.LabelSelector) { s.MatchLabels = map[string]string{"a": "b"} }, "at most 32 labels and expressions"},
-		"values": {func(s *metav1.LabelSelector) {
-			s.MatchExpressions[0].Values = append(s.MatchExpressions[0].Values, "v")
+		"value of the label": {func(b *policyv1.PodDisruptionBudget) { b.Labels[v1alpha1.GuardKey] = "True" }, `metadata.labels[seamark.dev/guard]: must be "true"`},
+		"value of the other label": {
+			func(b *policyv1.PodDisruptionBudget) { b.Labels[v1alpha1.GuardUpdateKey] = "yes" }, `metadata.labels[seamark.dev/guard-update]: must be "true"`,
+		},
+		"expressions": {func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector.MatchLabels = map[string]string{"a": "b"} }, "at most 32 labels and expressions"},
+		"values": {func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.Selector.MatchExpressions[0].Values = append(b.Spec.Selector.MatchExpressions[0].Values, "v")
 		}, "at most 64 values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			larger := largest.DeepCopy()
-			test.edit(larger.Spec.Selector)
+			test.edit(larger)
 			invalid := func(err error) error {
 				if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want) {
 					return fmt.Errorf("error %v, want one that contains %q", err, test.want) //nolint:errorlint // It may be nil.
@@ -256,15 +254,16 @@ func TestBoundsOfGuards(t *testing.T) {
 				return nil
 			}
 			eventually(t, "it is refused", func(ctx context.Context) error { return invalid(g.Create(ctx, larger, client.DryRunAll)) })
-			larger.Labels, larger.Name = nil, "larger-"+name
+			guard := larger.Labels
+			larger.Labels, larger.Name = nil, "larger-"+strings.ReplaceAll(name, " ", "-")
 			expect.NoError(t, g.Create(t.Context(), larger))
-			larger.Labels = map[string]string{guardLabel: "true"}
+			larger.Labels = guard
 			expect.Success(t, invalid(g.Update(t.Context(), larger)))
 		})
 	}
 	expect.NoError(t, g.Create(t.Context(), largest))
 	// The names of all labels are more than a message may have.
 	eventually(t, "the pod is guarded", func(ctx context.Context) error {
-		return rejectedWith("guarded by a PodDisruptionBudget. It can be deleted when")(g.Delete(ctx, pod, client.DryRunAll))
+		return rejectedWith("a PodDisruptionBudget guards the pod while its labels match")(g.Delete(ctx, pod, client.DryRunAll))
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
@@ -89,18 +90,24 @@ func randomLabels(r *rand.Rand) map[string]string {
 	return set
 }
 
-// TestSelectorsOfGuards compares the expressions of the policy with the code that selects the pods of budgets.
+// TestSelectorsOfGuards compares the expressions of both policies, and the decision of planners, with the code that selects the pods
+// of budgets.
 func TestSelectorsOfGuards(t *testing.T) {
 	t.Parallel()
-	matcher, r := guardMatcher(t, "seamark-guards"), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // The same sequence in every run.
-	interfaces := admission.NewObjectInterfacesFromScheme(scheme.Scheme)
+	deletions, updates := guardMatcher(t, "seamark-guards"), guardMatcher(t, "seamark-guard-updates")
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // The same sequence in every run.
 	selected := 0
 	for range 5000 {
 		pod := builders.Pod("games", "game").Build()
 		pod.Labels = randomLabels(r)
+		changed := pod.DeepCopy()
+		changed.Spec.Containers[0].Image = "other"
 		budget := &policyv1.PodDisruptionBudget{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "guard", Labels: map[string]string{guardLabel: "true"}}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: randomSelector(r)},
+			TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "games", Name: "guard", Labels: map[string]string{v1alpha1.GuardKey: "true", v1alpha1.GuardUpdateKey: "true"},
+			},
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: randomSelector(r)},
 		}
 		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 		expect.NoError(t, err)
@@ -108,23 +115,36 @@ func TestSelectorsOfGuards(t *testing.T) {
 		if want {
 			selected++
 		}
-		kind := corev1.SchemeGroupVersion.WithKind("Pod")
-		attributes, err := admission.NewVersionedAttributes(admission.NewAttributesRecord(nil, pod, kind, pod.Namespace, pod.Name,
-			corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Delete, &metav1.DeleteOptions{}, false, &user.DefaultInfo{Name: "jane"},
-		), kind, interfaces)
-		expect.NoError(t, err)
-		name := guard.New([]*policyv1.PodDisruptionBudget{budget}).Deletion(pod)
-		if (name != "") != want {
-			t.Fatalf("%s and labels %v: planners leave the pod alone because of guard %q, want %t",
-				metav1.FormatLabelSelector(budget.Spec.Selector), pod.Labels, name, want)
-		}
-		result := matcher.Match(t.Context(), attributes, budget, nil)
-		if result.Error != nil || result.Matches != want {
-			t.Fatalf("%s and labels %v: the pod is guarded: %t (failed: %s, %v), want %t", metav1.FormatLabelSelector(budget.Spec.Selector), pod.Labels,
-				result.Matches, result.FailedConditionName, result.Error, want)
+		guards := guard.New([]*policyv1.PodDisruptionBudget{budget})
+		for what, got := range map[string]bool{
+			"deletion":            matches(t, deletions, pod, nil, budget),
+			"update":              matches(t, updates, pod, changed, budget),
+			"deletion by planner": guards.Deletion(pod) != "",
+			"update by planner":   guards.Update(pod) != "",
+		} {
+			if got != want {
+				t.Fatalf("%s of a pod with the labels %v and the selector %s: guarded %t, want %t", what, pod.Labels,
+					metav1.FormatLabelSelector(budget.Spec.Selector), got, want)
+			}
 		}
 	}
 	if least := 500; selected < least {
 		t.Errorf("%d pods are selected, want at least %d", selected, least)
 	}
+}
+
+// matches reports whether the match conditions are met for the deletion of a pod, or its update if changed is not nil.
+func matches(t *testing.T, matcher matchconditions.Matcher, pod, changed *corev1.Pod, budget *policyv1.PodDisruptionBudget) bool {
+	t.Helper()
+	kind, operation, object := corev1.SchemeGroupVersion.WithKind("Pod"), admission.Delete, runtime.Object(nil)
+	if changed != nil {
+		operation, object = admission.Update, changed
+	}
+	attributes, err := admission.NewVersionedAttributes(admission.NewAttributesRecord(object, pod, kind, pod.Namespace, pod.Name,
+		corev1.SchemeGroupVersion.WithResource("pods"), "", operation, nil, false, &user.DefaultInfo{Name: "jane"},
+	), kind, admission.NewObjectInterfacesFromScheme(scheme.Scheme))
+	expect.NoError(t, err)
+	result := matcher.Match(t.Context(), attributes, budget, nil)
+	expect.NoError(t, result.Error)
+	return result.Matches
 }
