@@ -64,6 +64,7 @@ func TestCheck(t *testing.T) {
 	policies := []string{
 		"failed policy/seamark-agent-own-node", "failed policy/seamark-agent-own-reports",
 		"failed policy/seamark-agent-events", "failed policy/seamark-webhook-configurations", "warning policy/seamark-marker-author",
+		"warning policy/seamark-guards", "warning policy/seamark-guard-updates", "warning policy/seamark-guard-labels",
 	}
 	step("not installed", exit.Failed, slices.Concat([]string{
 		"failed manager", "failed agents", "failed versions", "failed permissions/seamark-manager", "failed permissions/seamark-agent",

@@ -70,6 +70,7 @@ func checkProblems(t *testing.T, problems map[string]problem) {
 
 func TestProblems(t *testing.T) {
 	const fix = "  helm upgrade, or kubectl apply --server-side -k config/workloads\n"
+	const guards = "  set policies.guards.enabled=true in the chart, or kubectl apply --server-side -k config/policies\n"
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no"))
 	checkProblems(t, map[string]problem{
 		"old API server": {
@@ -154,7 +155,7 @@ func TestProblems(t *testing.T) {
 				"  kubectl apply --server-side --force-conflicts -f config/crd/workloads/apps.kruise.io_statefulsets.yaml\n" +
 				"failed workloads-leader: the lease seamark-workloads does not exist: no pod has become the leader\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=workloads --tail=50\n" +
-				"failed permissions/seamark-workloads: the account lacks 3 of 35 permissions: get nodes, list nodes, watch nodes\n" +
+				"failed permissions/seamark-workloads: the account lacks 3 of 38 permissions: get nodes, list nodes, watch nodes\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
 				"failed policy/seamark-workloads-pods: the policy does not exist: " +
 				"seamark-workloads could write all pods of the namespaces that have sets\n" + fix +
@@ -239,7 +240,10 @@ func TestProblems(t *testing.T) {
 				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +
 				"warning policy/seamark-marker-author: the policy does not exist: " +
 				"who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses\n" +
-				"  set policies.markerAuthor.enforcement=Deny in the chart, or kubectl apply --server-side -k config/policies\n",
+				"  set policies.markerAuthor.enforcement=Deny in the chart, or kubectl apply --server-side -k config/policies\n" +
+				"warning policy/seamark-guards: the policy does not exist: guards protect pods from evictions only\n" + guards +
+				"warning policy/seamark-guard-updates: the policy does not exist: guards do not protect pods from new images\n" + guards +
+				"warning policy/seamark-guard-labels: the policy does not exist: a guard with a wrong label is accepted, and is none\n" + guards,
 		},
 		"webhook without certificates": {
 			func(_ *testing.T, f *checks.Facts) {

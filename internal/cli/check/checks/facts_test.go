@@ -126,6 +126,7 @@ func healthy(t *testing.T) *checks.Facts {
 	f.Nodes.Value = []corev1.Node{node("n1", linux), node("n2", linux), node("v", map[string]string{"type": "virtual-kubelet"})}
 	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-manager-plans", "seamark-manager-pods",
 		"seamark-webhook-configurations",
+		"seamark-guards", "seamark-guard-updates", "seamark-guard-labels",
 		"seamark-marker-author", "seamark-workloads-pods", "seamark-workloads-objects", "seamark-workloads-grants"} {
 		p, b := policy(name, admissionregistrationv1.Deny, admissionregistrationv1.Audit)
 		f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)

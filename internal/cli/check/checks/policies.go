@@ -26,11 +26,15 @@ const (
 	hookPolicy  = "seamark-webhook-configurations"
 	plansPolicy = "seamark-manager-plans"
 	marksPolicy = "seamark-manager-pods"
+	// guardsPolicy and guardUpdatesPolicy are those of guards, and guardLabelsPolicy that for who writes guards. They may be left
+	// out.
+	guardsPolicy, guardUpdatesPolicy, guardLabelsPolicy = "seamark-guards", "seamark-guard-updates", "seamark-guard-labels"
 )
 
 // policyNames returns the names of the policies that the installation should have.
 func (f *Facts) policyNames() []string {
-	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", plansPolicy, marksPolicy, hookPolicy, authorPolicy}
+	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", plansPolicy, marksPolicy, hookPolicy, authorPolicy,
+		guardsPolicy, guardUpdatesPolicy, guardLabelsPolicy}
 	if f.hasWorkloads() {
 		all = append(all, podsPolicy, objectsPolicy, grantsPolicy)
 	}
@@ -70,6 +74,8 @@ func (f *Facts) policy(name string) []Result {
 	switch name {
 	case podsPolicy, objectsPolicy, grantsPolicy:
 		fix = "helm upgrade, or kubectl apply --server-side -k config/workloads"
+	case guardsPolicy, guardUpdatesPolicy, guardLabelsPolicy:
+		result, fix = warning, "set policies.guards.enabled=true in the chart, or kubectl apply --server-side -k config/policies"
 	case authorPolicy:
 		result, fix = warning, "set policies.markerAuthor.enforcement=Deny in the chart, or kubectl apply --server-side -k config/policies"
 	}
@@ -157,6 +163,12 @@ func withoutPolicy(name string) string {
 		return "the manager and seamark-workloads could have objects of any kind sent elsewhere"
 	case plansPolicy:
 		return "the manager could run commands in the pods of kube-system"
+	case guardsPolicy:
+		return "guards protect pods from evictions only"
+	case guardUpdatesPolicy:
+		return "guards do not protect pods from new images"
+	case guardLabelsPolicy:
+		return "a guard with a wrong label is accepted, and is none"
 	case marksPolicy:
 		return "the manager could write the status and the labels of the pods of kube-system"
 	default:

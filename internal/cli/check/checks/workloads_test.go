@@ -56,26 +56,26 @@ func TestControllers(t *testing.T) {
 		"DaemonSets":              {runs("daemonSet", "", "daemonsets"), ""},
 		"DaemonSets are disabled": {runs("cloneSet", "daemonsets"), ""},
 		"DaemonSets without permissions and CRD": {
-			runs("daemonSet", "daemonsets"), lacks("daemonsets", "daemonsets", "5 of 40 and 2", "daemonsets.apps.kruise.io"),
+			runs("daemonSet", "daemonsets"), lacks("daemonsets", "daemonsets", "5 of 43 and 2", "daemonsets.apps.kruise.io"),
 		},
 		"BroadcastJobs without permissions and CRD": {
-			runs("broadcastJob", "broadcastjobs"), lacks("broadcastjobs", "broadcastjobs", "6 of 41 and 3", "broadcastjobs.apps.kruise.io"),
+			runs("broadcastJob", "broadcastjobs"), lacks("broadcastjobs", "broadcastjobs", "6 of 44 and 3", "broadcastjobs.apps.kruise.io"),
 		},
 		"DaemonSets with AdvancedCronJobs": {
 			runs("daemonSet,advancedCronJob", "jobs", "daemonsets"),
 			strings.Replace(
-				lacks("cronjobs", "advancedcronjobs", "5 of 55 and 2", "jobs.batch"), ", or kubectl apply --server-side -k config/cronjobs", "", 1,
+				lacks("cronjobs", "advancedcronjobs", "5 of 58 and 2", "jobs.batch"), ", or kubectl apply --server-side -k config/cronjobs", "", 1,
 			) + jobs,
 		},
 		"AdvancedCronJobs without permissions, CRD and policy": {
-			runs("advancedCronJob", "jobs"), lacks("cronjobs", "advancedcronjobs", "5 of 50 and 2", "jobs.batch") + jobs,
+			runs("advancedCronJob", "jobs"), lacks("cronjobs", "advancedcronjobs", "5 of 53 and 2", "jobs.batch") + jobs,
 		},
 		"AdvancedCronJobs": {
 			enforce("seamark-workloads-jobs", admissionregistrationv1.Deny, runs("advancedCronJob", "", "advancedcronjobs")), "",
 		},
 		"AdvancedCronJobs are disabled": {runs("cloneSet", "jobs"), ""},
 		"ImagePullJobs without permissions, CRD and policy": {
-			runs("imagePullJob", "imagepulljobs"), lacks("imagepulls", "imagepulljobs", "8 of 43 and 5", "imagepulljobs.apps.kruise.io") +
+			runs("imagePullJob", "imagepulljobs"), lacks("imagepulls", "imagepulljobs", "8 of 46 and 5", "imagepulljobs.apps.kruise.io") +
 				"warning policy/seamark-imagepulljob-author: the policy does not exist: " + author,
 		},
 		"ImagePullJobs": {
@@ -103,7 +103,7 @@ func TestEnabledKinds(t *testing.T) {
 					return p.Attributes.Resource != "persistentvolumeclaims" || p.Attributes.Verb != "list"
 				})
 			},
-			"failed permissions/seamark-workloads: the account lacks 1 of 40 permissions: list persistentvolumeclaims\n" +
+			"failed permissions/seamark-workloads: the account lacks 1 of 43 permissions: list persistentvolumeclaims\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/daemonsets\n",
 		},
 		"the configuration cannot be read": {
