@@ -30,6 +30,11 @@ type budget struct {
 
 // budget reads a PodDisruptionBudget. One without a selector selects no pod.
 func (c *checker) budget(o *object) {
+	for _, key := range []string{v1alpha1.GuardKey, v1alpha1.GuardUpdateKey} {
+		if value, found := o.raw.GetLabels()[key]; found && value != "true" {
+			c.add(ruleGuardValue, o, "metadata.labels["+key+"]", fmt.Sprintf("%q has no effect", value), `set it to "true", or remove the label`)
+		}
+	}
 	var b policyv1.PodDisruptionBudget
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.raw.Object, &b) != nil || b.Spec.Selector == nil {
 		return

@@ -45,7 +45,7 @@ spec:
 	for name, test := range map[string]struct{ manifests, want string }{
 		"a guard":                     {budget("a", guard, "maxUnavailable: 0, "+busy+exempt+"]}"), ""},
 		"no guard":                    {budget("a", "", "maxUnavailable: 1, "+busy+"]}"), ""},
-		"another value of the label":  {budget("a", `, labels: {seamark.dev/guard: "yes"}`, "maxUnavailable: 1, "+busy+"]}"), ""},
+		"another value of the label":  {budget("a", `, labels: {seamark.dev/guard: "yes"}`, "maxUnavailable: 1, "+busy+"]}"), "guard-value metadata.labels[seamark.dev/guard]"},
 		"a guard without the exit":    {budget("a", guard, "maxUnavailable: 0, "+busy+"]}"), "guard-exempt spec.selector"},
 		"a guard that permits one":    {budget("a", guard, "maxUnavailable: 1, "+busy+exempt+"]}"), "guard-evictions spec.maxUnavailable"},
 		"a guard by minAvailable":     {budget("a", guard, "minAvailable: 1000000, "+busy+exempt+"]}"), ""},
@@ -64,7 +64,7 @@ spec:
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, f := range new(Linter).Check(t.Context(), []document.File{{Name: "a.yaml", Content: []byte(others + test.manifests)}}).Findings {
-				if f.Severity == Warning {
+				if f.Severity.AtLeast(Warning) {
 					got = append(got, f.Rule+" "+f.Field)
 				}
 			}

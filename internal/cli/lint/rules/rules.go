@@ -32,7 +32,7 @@ func All() []Rule {
 		ruleDeletionCost, ruleSharedMark,
 		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule,
 		rulePreDownload, ruleProtection,
-		ruleBudgetOverlap, ruleBudgetPercentage, ruleGuardExempt, ruleGuardEvictions, ruleGuardLabel, ruleGuards,
+		ruleBudgetOverlap, ruleBudgetPercentage, ruleGuardValue, ruleGuardExempt, ruleGuardEvictions, ruleGuardLabel, ruleGuards,
 	}
 }
 
@@ -151,6 +151,7 @@ var (
 		"budget-percentage", Warning,
 		"A PodDisruptionBudget has a percentage and selects pods by a label that probes set. It is a part of all replicas, not of the pods with the label.",
 	}
+	ruleGuardValue     = Rule{"guard-value", Error, "A label of guards has another value than true. The API server refuses it, or the budget protects no pod."}
 	ruleGuardExempt    = Rule{"guard-exempt", Warning, "A guard does not exclude pods with the label seamark.dev/guard-exempt: they can be deleted and not evicted."}
 	ruleGuardEvictions = Rule{"guard-evictions", Warning, "A guard has maxUnavailable other than 0: its pods can be evicted, and not deleted."}
 	ruleGuardLabel     = Rule{"guard-label", Warning, "A guard selects by a label that no probe and no pod template of the manifests sets."}
