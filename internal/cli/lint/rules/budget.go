@@ -120,9 +120,9 @@ func (c *checker) checkGuard(s *scope, b *budget) {
 			"the label "+v1alpha1.GuardExemptKey+" of a pod does not permit its eviction",
 			"add {key: "+v1alpha1.GuardExemptKey+", operator: DoesNotExist} to matchExpressions")
 	}
-	if max := b.spec.MaxUnavailable; max != nil && max.String() != "0" && max.String() != "0%" {
+	if most := b.spec.MaxUnavailable; most != nil && most.String() != "0" && most.String() != "0%" {
 		c.add(ruleGuardEvictions, b.object, "spec.maxUnavailable",
-			fmt.Sprintf("%s: pods that cannot be deleted can be evicted", max.String()), "set it to 0")
+			fmt.Sprintf("%s: pods that cannot be deleted can be evicted", most.String()), "set it to 0")
 	}
 	if len(s.markers) == 0 {
 		return
