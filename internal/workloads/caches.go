@@ -51,13 +51,15 @@ func caches(kinds []schema.GroupKind, sidecarSets, imagePulls bool) cache.Option
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                   {Transform: trim.Func(trim.PodWithBroadcasts(trimPod))},
-			&appsv1.ControllerRevision{}:    {Transform: trim.Func(trim.Revision(kinds))},
-			&corev1.Node{}:                  {Transform: trim.Func(trimNode)},
-			newNamespace():                  {Transform: trim.Func(trim.Namespace)},
-			&batchv1.Job{}:                  {Transform: trim.Func(trim.Job)},
-			&policyv1.PodDisruptionBudget{}: {Label: labels.SelectorFromSet(labels.Set{v1alpha1.GuardKey: "true"})},
-			&rbacv1.RoleBinding{}:           {Label: labels.SelectorFromSet(labels.Set{grants.Label: grants.LabelValue})},
+			&corev1.Pod{}:                {Transform: trim.Func(trim.PodWithBroadcasts(trimPod))},
+			&appsv1.ControllerRevision{}: {Transform: trim.Func(trim.Revision(kinds))},
+			&corev1.Node{}:               {Transform: trim.Func(trimNode)},
+			newNamespace():               {Transform: trim.Func(trim.Namespace)},
+			&batchv1.Job{}:               {Transform: trim.Func(trim.Job)},
+			&policyv1.PodDisruptionBudget{}: {
+				Label: labels.SelectorFromSet(labels.Set{v1alpha1.GuardKey: "true"}), Transform: trim.Func(trim.Budget),
+			},
+			&rbacv1.RoleBinding{}: {Label: labels.SelectorFromSet(labels.Set{grants.Label: grants.LabelValue})},
 		},
 	}
 }

@@ -244,20 +244,41 @@ func (w *World) user() {
 	}
 }
 
-// converge is the second phase: no faults, no users, until nothing changes any more.
+// converge is the second phase: no faults, no users, until nothing changes any more: first while guards protect pods, and then
+// without them.
 func (w *World) converge() {
 	w.trace("no more faults")
 	w.store.quota, w.store.refuses = 0, false
+	w.active = w.active[:min(1, len(w.active))]
+	rounds := w.config.Rounds
+	if !w.settle() {
+		return
+	}
+	w.trace("no more guards")
 	for _, pod := range w.store.state().Pods {
 		if pod.Labels[builders.GuardLabel] != "" {
 			w.EditPod(pod.Name, func(p *corev1.Pod) { delete(p.Labels, builders.GuardLabel) })
 		}
 	}
-	w.active = w.active[:min(1, len(w.active))]
+	w.config.Rounds = rounds
+	if !w.settle() {
+		return
+	}
+	if err := w.config.Rest(w.store.state()); err != nil {
+		w.fail(fmt.Errorf("at rest: %w\n%s", err, Describe(w.store.state())))
+		return
+	}
+	if w.newLeader(func(Kind) int { return 0 }).step() {
+		w.fail(fmt.Errorf("a new leader writes at rest:\n%s", Describe(w.store.state())))
+	}
+}
+
+// settle goes on until nothing changes any more. It returns false if the run has failed.
+func (w *World) settle() bool {
 	for idle := 0; idle < 3; {
 		if w.config.Rounds--; w.config.Rounds < 0 {
 			w.fail(fmt.Errorf("does not converge:\n%s", Describe(w.store.state())))
-			return
+			return false
 		}
 		w.elect()
 		l, version := w.active[0], w.store.Version
@@ -270,7 +291,7 @@ func (w *World) converge() {
 		w.kubelets()
 		w.handler()
 		if w.err != nil {
-			return
+			return false
 		}
 		switch {
 		case w.store.Version != version || l.dirty:
@@ -283,13 +304,7 @@ func (w *World) converge() {
 			idle++
 		}
 	}
-	if err := w.config.Rest(w.store.state()); err != nil {
-		w.fail(fmt.Errorf("at rest: %w\n%s", err, Describe(w.store.state())))
-		return
-	}
-	if w.newLeader(func(Kind) int { return 0 }).step() {
-		w.fail(fmt.Errorf("a new leader writes at rest:\n%s", Describe(w.store.state())))
-	}
+	return true
 }
 
 func (w *World) pass(d time.Duration) { w.store.now = w.store.now.Add(max(d, 0)) }

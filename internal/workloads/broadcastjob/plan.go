@@ -254,7 +254,8 @@ func (p *planner) create() {
 func (p *planner) end() {
 	p.clear(func(pod *corev1.Pod) bool { return p.Status.Phase == v1alpha1.BroadcastJobHasFailed || waits(pod) })
 	if ttl := p.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil {
-		p.Remove = p.Reached(p.Now, p.Status.CompletionTime.Time, int64(*ttl))
+		// The garbage collector deletes the pods of a job that is removed.
+		p.Remove = p.Reached(p.Now, p.Status.CompletionTime.Time, int64(*ttl)) && len(p.guarded) == 0
 	}
 }
 

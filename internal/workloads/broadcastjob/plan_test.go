@@ -297,13 +297,16 @@ func TestEnds(t *testing.T) {
 	}
 	paused := func(j *v1alpha1.BroadcastJob) { late(j); j.Spec.Paused = true }
 	run(t, map[string]test{
-		"completed":                           {change: ttl, nodes: "a b", pods: "a=succeeded b=succeeded", want: "completed 2=0+2+0 Complete:T:Completed 0s"},
-		"with failures":                       {change: failing("Continue", "1"), nodes: "a b", pods: "a=failed b=succeeded", want: "completed 2=0+1+1 Complete:T:PodsFailed 0s"},
-		"never":                               {change: never, nodes: "a", pods: "a=succeeded", want: "running 1=0+1+0 Complete:F:Running"},
-		"ended: a node joins":                 {change: ended("completed"), nodes: "a b", pods: "a=succeeded", want: "completed 0=0+0+0 1m0s"},
-		"ended: time":                         {change: ended("completed"), nodes: "a", pods: "a=succeeded", after: time.Minute, want: "completed 0=0+0+0 remove"},
-		"failed: a guarded pod waits":         {change: ended("failed"), nodes: "a b", pods: "a=busy b=runs", want: "-b failed 0=0+0+0 PodsGuarded:T:Guarded 1m0s"},
-		"too many restarts of a guarded pod":  {change: limited("Continue", 0), nodes: "a", pods: "a=restarted-busy", want: "completed 1=0+0+1 Complete:T:PodsFailed PodsGuarded:T:Guarded 0s"},
+		"completed":                          {change: ttl, nodes: "a b", pods: "a=succeeded b=succeeded", want: "completed 2=0+2+0 Complete:T:Completed 0s"},
+		"with failures":                      {change: failing("Continue", "1"), nodes: "a b", pods: "a=failed b=succeeded", want: "completed 2=0+1+1 Complete:T:PodsFailed 0s"},
+		"never":                              {change: never, nodes: "a", pods: "a=succeeded", want: "running 1=0+1+0 Complete:F:Running"},
+		"ended: a node joins":                {change: ended("completed"), nodes: "a b", pods: "a=succeeded", want: "completed 0=0+0+0 1m0s"},
+		"ended: time":                        {change: ended("completed"), nodes: "a", pods: "a=succeeded", after: time.Minute, want: "completed 0=0+0+0 remove"},
+		"failed: a guarded pod waits":        {change: ended("failed"), nodes: "a b", pods: "a=busy b=runs", want: "-b failed 0=0+0+0 PodsGuarded:T:Guarded 1m0s"},
+		"too many restarts of a guarded pod": {change: limited("Continue", 0), nodes: "a", pods: "a=restarted-busy", want: "completed 1=0+0+1 Complete:T:PodsFailed PodsGuarded:T:Guarded 0s"},
+		"failed: a guarded pod keeps the job": {
+			change: ended("failed"), nodes: "a", pods: "a=busy", after: time.Minute, want: "failed 0=0+0+0 PodsGuarded:T:Guarded",
+		},
 		"failed: pods go":                     {change: ended("failed"), nodes: "a b c d", pods: "a=runs b=failed c=goes d=succeeded", want: "-a failed 0=0+0+0 1m0s"},
 		"FailFast":                            {change: ttl, nodes: "a b c d", pods: "a=failed b=runs c=goes", want: "-b failed 4=0+0+2 Complete:F:PodFailed Failed:T:PodFailed 0s"},
 		"FailFast of a job that does not end": {change: never, nodes: "a b", pods: "a=failed", want: "failed 2=0+0+1 Complete:F:PodFailed Failed:T:PodFailed 0s"},

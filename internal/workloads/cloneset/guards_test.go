@@ -39,6 +39,9 @@ func TestGuards(t *testing.T) {
 			replicas: 2, change: all(inPlace, labelled), pods: "a old guard=update, b", want: []string{"~a Updating"},
 		},
 		"a recreation because of another change waits": {replicas: 1, change: all(one, inPlace, env), pods: "a old guard=delete"},
+		"a surge for a guarded pod does not come and go": {
+			replicas: 3, change: all(unavailable(number(0)), surge), pods: "a old guard=delete, b, c",
+		},
 		"a surge replaces another pod": {
 			replicas: 2, change: all(unavailable(number(0)), surge), pods: "a old guard=delete, b old, c", want: []string{"+new", "-b Update"},
 		},

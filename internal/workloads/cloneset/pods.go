@@ -31,6 +31,8 @@ type member struct {
 	// ready reports whether the pod is ready. available reports whether it also has been ready for
 	// minReadySeconds and is in the state Normal.
 	ready, available bool
+	// restarting reports whether the pod is ready although containers are about to restart: it is updated in place in service.
+	restarting bool
 	// interrupted reports whether only the first write of an update in place was executed: the pod is
 	// not ready for its update, and nothing else has changed. The update continues, or is cancelled.
 	interrupted bool
@@ -75,7 +77,7 @@ func (p *planner) readPods() bool {
 		}
 	}
 	p.countPods(&p.out.Status)
-	p.spare = p.maxUnavailable - p.replicas + int(p.out.Status.ReadyReplicas)
+	p.spare = p.maxUnavailable - p.replicas + int(p.out.Status.ReadyReplicas) - len(p.filter(func(m *member) bool { return m.restarting }))
 	p.budget = p.maxUnavailable - p.replicas + int(p.out.Status.AvailableReplicas)
 	return len(p.out.Patches) > 0
 }
@@ -122,6 +124,7 @@ func (p *planner) read(pod *corev1.Pod, named map[string]bool) *member {
 	if m.ready {
 		available, left := planning.Available(pod, p.minReady(), p.Now)
 		m.available = available && m.state == pub.LifecycleStateNormal
+		m.restarting = m.state == pub.LifecycleStateUpdating && !inplace.Done(pod)
 		p.After(left)
 	}
 	return m
@@ -153,7 +156,9 @@ func (p *planner) withdraw(m *member, stops bool) {
 	}
 	if stops && m.ready {
 		m.ready = false
-		p.spare--
+		if !m.restarting {
+			p.spare--
+		}
 	}
 }
 
@@ -171,7 +176,11 @@ func (p *planner) blocked(m *member) bool {
 	if m.state == pub.LifecycleStateNormal {
 		return m.ready && p.budget <= 0
 	}
-	return m.ready && p.spare <= 0
+	spare := p.spare
+	if m.restarting {
+		spare++ // It counts already.
+	}
+	return m.ready && spare <= 0
 }
 
 // remove deletes the pod, or puts it into PreparingDelete if the hook holds it. With mark, a pod that

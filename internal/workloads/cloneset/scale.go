@@ -126,9 +126,13 @@ func (p *planner) updateSurge() int {
 }
 
 // updatable returns how many pods of old revisions the surge can replace, up to maxSurge: with InPlaceOnly, those that can be
-// updated in place, and with InPlaceIfPossible none if all can be, unless maxUnavailable is 0: no pod could be updated.
+// updated in place, and with InPlaceIfPossible none if all can be, unless maxUnavailable is 0: no pod could be updated. Those that
+// guards protect cannot be replaced.
 func (p *planner) updatable() int {
 	old, _ := p.remaining()
+	if len(p.Guards) > 0 {
+		old = slices.DeleteFunc(old, func(m *member) bool { return p.GuardOf(m.pod, p.change(m)) != "" })
+	}
 	switch p.Set.Spec.UpdateStrategy.Type {
 	case v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType:
 	case v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType:
@@ -136,9 +140,9 @@ func (p *planner) updatable() int {
 		if p.maxUnavailable > 0 && !slices.ContainsFunc(old, replaced) {
 			return 0
 		}
-		return p.maxSurge
+		return min(p.maxSurge, len(old))
 	default:
-		return p.maxSurge
+		return min(p.maxSurge, len(old))
 	}
 	n := 0
 	for _, m := range old {

@@ -18,7 +18,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
-	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // started reports whether an update of the pod has begun: it comes before all others.
@@ -93,7 +92,8 @@ func (p *planner) updates() bool {
 // template permits no update.
 func (p *planner) cancel(m *member) {
 	if m.interrupted && m.patch == nil {
-		m.patch = p.Next(m.pod).Patch
+		progress, _ := p.Next(m.pod)
+		m.patch = progress.Patch
 	}
 	if m.state == pub.LifecycleStatePreparingUpdate && m.patch == nil {
 		p.enter(m, lifecycle.AfterUpdate(p.Hooks, m.pod))
@@ -109,13 +109,7 @@ func (p *planner) updateOrder() []*member {
 		PriorityFirst: p.partition > 0,
 		Priority:      strategy.PriorityStrategy, Scatter: strategy.ScatterStrategy, All: podsOf(p.members),
 	})
-	if strategy.Type != v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType && strategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
-		return p.membersOf(p.GuardedLast(pods, step.Deleted))
-	}
-	return p.membersOf(p.GuardedLast(pods, func(pod *corev1.Pod) *inplace.Change {
-		change, _ := p.decide(p.byPod[pod])
-		return change
-	}))
+	return p.membersOf(p.GuardedLast(pods, func(pod *corev1.Pod) *inplace.Change { return p.change(p.byPod[pod]) }))
 }
 
 // wait returns for how long no further update may start, because a marker is about to write the label
@@ -148,7 +142,8 @@ func (p *planner) updatePod(m *member, blocked *bool) bool {
 	switch {
 	case p.blocked(m):
 		*blocked = *blocked || !m.started()
-	case p.Guarded(m.pod, change): // It waits.
+	case p.Guarded(m.pod, change):
+		return false
 	case change != nil && lifecycle.Held(p.Hooks.InPlaceUpdate, m.pod) && m.state != pub.LifecycleStateUpdating:
 		if m.state != pub.LifecycleStatePreparingUpdate {
 			p.enter(m, pub.LifecycleStatePreparingUpdate)
@@ -170,6 +165,17 @@ func (p *planner) startInPlace(m *member, change *inplace.Change) {
 	m.patch, m.state = p.StartInPlace(m.pod, change, target), pub.LifecycleStateUpdating
 	p.withdraw(m, true)
 	p.After(target.Grace)
+}
+
+// change returns how the member is updated in place, nil if it is recreated.
+func (p *planner) change(m *member) *inplace.Change {
+	switch p.Set.Spec.UpdateStrategy.Type {
+	case v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType:
+		change, _ := p.decide(m)
+		return change
+	default:
+		return nil
+	}
 }
 
 // decide returns how the pod is updated in place, or why it cannot be.
@@ -221,7 +227,7 @@ func (p *planner) advance() {
 			continue
 		}
 		if m.state != pub.LifecycleStatePreparingDelete && !m.interrupted && !inplace.Idle(m.pod) {
-			progress := p.Next(m.pod)
+			progress, _ := p.Next(m.pod)
 			p.After(progress.After)
 			m.patch = progress.Patch
 			p.Stuck(m.pod.Name, progress.Stuck)

@@ -310,6 +310,19 @@ func TestInterruptedUpdateContinues(t *testing.T) {
 	}
 }
 
+// TestUpdatesInServiceCount has a pod whose container the kubelet has not restarted yet. It is ready, because its update does not take
+// it out of service, and a hook has released another pod.
+func TestUpdatesInServiceCount(t *testing.T) {
+	f := newFixture(t, 3, all(hooked, unavailable(number(1)))).pod("a Updating, b old PreparingUpdate, c old held")
+	a := f.pods[0]
+	a.Status.ContainerStatuses[0].Image, a.Status.ContainerStatuses[0].ImageID = "app:1", "1"
+	a.Annotations[pub.InPlaceUpdateStateKey] = `{"revision":"` + f.new.Name + `","updateTimestamp":"2026-01-01T11:59:58Z","updateImages":true,` +
+		`"lastContainerStatuses":{"main":{"imageID":"1","image":"app:1"}}}`
+	f.wantSteps(t)
+	f.set.Spec.UpdateStrategy.MaxUnavailable = number(2)
+	f.wantSteps(t, "~b Updating")
+}
+
 func TestRefusedResizes(t *testing.T) {
 	state, err := json.Marshal(pub.InPlaceUpdateState{UpdateResources: true})
 	if err != nil {

@@ -125,7 +125,10 @@ func (p *planner) advance(s *slot, pod *corev1.Pod) {
 	var next inplace.Progress
 	state := lifecycle.State(pod)
 	if planning.Active(pod) && !inplace.Idle(pod) {
-		next = p.Next(pod)
+		var guarded bool
+		if next, guarded = p.Next(pod); guarded {
+			p.state.touch(s) // The guard may end without a change of the pod.
+		}
 		if next.After > 0 {
 			p.state.wake(s, earliest.Time(s.wake, p.Now.Add(next.After)))
 		}

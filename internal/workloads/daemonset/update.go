@@ -25,7 +25,7 @@ func (p *planner) update() {
 		if !p.updateSlot(s) {
 			return false
 		}
-		p.replaced(s)
+		p.replaced(s) // Also a guarded one, which is not replaced: its node has no available pod.
 		return true
 	})
 	p.recreate() // After the pods that are not ready, which count from their update on.
@@ -83,16 +83,24 @@ func (p *planner) resume() {
 		switch {
 		case p.paused() || p.state.config.surge || p.permitted < 0:
 			p.permitted++
-			p.patch(s, p.Next(old).Patch)
+			p.revert(s, old)
 		case p.deletes <= 0:
 			return false
+		case p.Guarded(old, change):
+			p.revert(s, old)
 		case change == nil:
 			p.leave(s, old, updateReason)
-		case !p.Guarded(old, change):
+		default:
 			p.updateInPlace(s, old, change)
 		}
 		return true
 	})
+}
+
+// revert makes a pod whose update was interrupted ready again.
+func (p *planner) revert(s *slot, pod *corev1.Pod) {
+	progress, _ := p.Next(pod)
+	p.patch(s, progress.Patch)
 }
 
 // recreate deletes the pods whose update in place is refused. They count as unavailable since it began, but may serve. With a
@@ -100,7 +108,7 @@ func (p *planner) resume() {
 func (p *planner) recreate() {
 	p.forEach(refused, func(s *slot) bool {
 		pod := p.state.config.pair(s).current
-		if p.deletes > 0 && p.recreates(s) && (!ready(pod) || p.takeDown(s, max(p.maxUnavailable, 1))) {
+		if p.deletes > 0 && p.recreates(s) && !p.Guarded(pod, nil) && (!ready(pod) || p.takeDown(s, max(p.maxUnavailable, 1))) {
 			p.leave(s, pod, updateReason)
 		}
 		return p.deletes > 0

@@ -31,21 +31,25 @@ type guard struct {
 
 // most is the number of guards of a namespace that count. A planner compares each of them with each pod. The API server refuses
 // what the others protect.
-const most = 64
+const most = 16
 
-// New returns the first 64 guards among the budgets of a namespace, by name. A budget whose selector is invalid, which API servers
+// New returns the first 16 guards among the budgets of a namespace, by name. A budget whose selector is invalid, which API servers
 // do not store, is none.
 func New(budgets []*policyv1.PodDisruptionBudget) Guards {
-	var guards Guards
+	named := make([]*policyv1.PodDisruptionBudget, 0, len(budgets))
 	for _, budget := range budgets {
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err != nil || budget.Labels[v1alpha1.GuardKey] != "true" {
-			continue
+		if budget.Labels[v1alpha1.GuardKey] == "true" {
+			named = append(named, budget)
 		}
-		guards = append(guards, guard{budget.Name, budget.Labels[v1alpha1.GuardUpdateKey] == "true", selector})
 	}
-	slices.SortFunc(guards, func(a, b guard) int { return strings.Compare(a.name, b.name) })
-	return guards[:min(most, len(guards))]
+	slices.SortFunc(named, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
+	var guards Guards
+	for _, budget := range named[:min(most, len(named))] {
+		if selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err == nil {
+			guards = append(guards, guard{budget.Name, budget.Labels[v1alpha1.GuardUpdateKey] == "true", selector})
+		}
+	}
+	return guards
 }
 
 // Deletion returns the name of the first guard that protects the pod from deletion, empty if none does.

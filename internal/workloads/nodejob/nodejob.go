@@ -106,7 +106,6 @@ func (c *Controller[J, S, M]) Add(mgr manager.Manager, informers cache.Cache, co
 		source.Kind(informers, &corev1.Node{}, controllers.Changes(c.nodeChanged)),
 		c.Pause.Source(reconciler.EnqueueAll(c.Stores.Sets)),
 		reconciler.GrantSource(informers, c.Stores.Sets),
-		reconciler.GuardSource(informers, reconciler.EnqueueNamespace(c.Stores.Sets)),
 	}
 	if c.descriptor.Sources != nil {
 		sources = append(sources, c.descriptor.Sources(informers)...)

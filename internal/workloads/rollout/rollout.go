@@ -63,7 +63,7 @@ func Decide(p *planning.Progress) State {
 		return State{Stalled, exceededReason, p.Exceeded}
 	case reason == updatingReason && p.Paused:
 		return State{Paused, pausedReason, "the update is paused: " + message}
-	case p.Guarded != "":
+	case p.Guarded != "" && (reason == updatingReason || reason == "Deleting"):
 		return State{Progressing, "Guarded", message + ": " + p.Guarded}
 	case p.Failing != "":
 		return State{Progressing, "WritesRefused", message + ": " + p.Failing}

@@ -19,7 +19,17 @@ func TestGuards(t *testing.T) {
 			set: replicas(1), pods: []string{"0 updated", "1", "2" + guarded}, want: []string{"delete db-1: ScaleDown"},
 		},
 		"a pod that is to be deleted": {pods: []string{"0 updated apps.kruise.io/specified-delete=true" + guarded, "1 updated", "2 updated"}},
-		"a failed pod is replaced":    {pods: []string{"0 updated failed" + guarded, "1 updated", "2 updated"}, want: []string{"delete db-0: Finished"}},
+		"two pods that are to be deleted": {
+			pods: []string{"0 updated", "1 updated apps.kruise.io/specified-delete=true", "2 updated apps.kruise.io/specified-delete=true" + guarded},
+			want: []string{"delete db-1: SpecifiedDelete"},
+		},
+		"two pods that their hook releases": {
+			set: both(replicas(2), preDelete), pods: []string{
+				"0 updated apps.kruise.io/specified-delete=true " + pub.LifecycleStateKey + "=PreparingDelete" + guarded,
+				"1 updated apps.kruise.io/specified-delete=true " + pub.LifecycleStateKey + "=PreparingDelete",
+			}, want: []string{"delete db-1: PreparedDelete"},
+		},
+		"a failed pod is replaced": {pods: []string{"0 updated failed" + guarded, "1 updated", "2 updated"}, want: []string{"delete db-0: Finished"}},
 		"a pod that its hook releases": {set: both(replicas(2), preDelete), pods: []string{
 			"0 updated", "1 updated", "2 " + pub.LifecycleStateKey + "=PreparingDelete" + guarded,
 		}},

@@ -40,7 +40,7 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
 	hooks := p.Hooks
 	var progress inplace.Progress
 	if !idle(pod) {
-		progress = p.Next(pod)
+		progress, _ = p.Next(pod)
 		p.After(progress.After)
 		p.Stuck(pod.Name, progress.Stuck)
 	}
@@ -49,7 +49,7 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
 		switch {
 		case !deletion && !p.recreates(pod, update, progress):
 			p.addPatch(lifecycle.Enter(pod, lifecycle.Begin(hooks, pod), hooks, p.Now).Merge(progress.Patch))
-		case lifecycle.Held(hooks.PreDelete, pod), !p.takeDown(pod):
+		case lifecycle.Held(hooks.PreDelete, pod), p.Guarded(pod, nil), !p.takeDown(pod):
 			p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(progress.Patch))
 		default:
 			p.remove(pod, "PreparedDelete")
@@ -60,7 +60,7 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
 		switch {
 		case !update:
 			p.addPatch(lifecycle.Enter(pod, back, hooks, p.Now).Merge(progress.Patch))
-		case lifecycle.Held(hooks.InPlaceUpdate, pod), !p.takeDown(pod):
+		case lifecycle.Held(hooks.InPlaceUpdate, pod), p.guarded(pod), !p.takeDown(pod):
 			p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(progress.Patch))
 		default:
 			if !p.startUpdate(pod) {
@@ -131,7 +131,7 @@ func (p *planner) takeDown(pod *corev1.Pod) bool {
 func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, progress inplace.Progress) {
 	hooks, state := p.Hooks, lifecycle.State(pod)
 	started := state == pub.LifecycleStateUpdating || inProgress(pod)
-	if started && update && p.takeDown(pod) && p.startUpdate(pod) {
+	if started && update && !p.guarded(pod) && p.takeDown(pod) && p.startUpdate(pod) {
 		return
 	}
 	switch {
@@ -140,7 +140,7 @@ func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, progress inplace.P
 			p.refuse(impossible, cannotUpdate(pod, progress.Refused))
 		}
 	case started && progress.Refused != "":
-		if p.replaces(pod) && p.takeDown(pod) {
+		if p.replaces(pod) && !p.Guarded(pod, nil) && p.takeDown(pod) {
 			p.remove(pod, "Update")
 		}
 	case state == pub.LifecycleStateUpdating && (!inProgress(pod) || finishes(progress.Patch)):

@@ -279,7 +279,7 @@ func (p *planner) deleteSpecified(unavailable int) int {
 			lifecycle.State(pod) == pub.LifecycleStatePreparingDelete {
 			continue
 		}
-		if !p.permits(pod, unavailable+more) {
+		if p.Guarded(pod, nil) || !p.permits(pod, unavailable+more) {
 			continue
 		}
 		if !p.unavailable(pod) {

@@ -14,12 +14,13 @@ import (
 // Guarded reports whether a guard protects the pod from the change in place, or from deletion if the change is nil. The condition
 // PodsGuarded of the set then names both.
 func (s *Step) Guarded(pod *corev1.Pod, change *inplace.Change) bool {
-	name := s.guardOf(pod, change)
+	name := s.GuardOf(pod, change)
 	s.held.Add(name, pod.Name)
 	return name != ""
 }
 
-func (s *Step) guardOf(pod *corev1.Pod, change *inplace.Change) string {
+// GuardOf returns the name of the guard that protects the pod, as Guarded, and does not set the condition.
+func (s *Step) GuardOf(pod *corev1.Pod, change *inplace.Change) string {
 	switch {
 	case len(s.Guards) == 0:
 	case change == nil:
@@ -30,13 +31,14 @@ func (s *Step) guardOf(pod *corev1.Pod, change *inplace.Change) string {
 	return ""
 }
 
-// Next returns the next step of the update of the pod in place. It has no patch while a guard protects the pod from it.
-func (s *Step) Next(pod *corev1.Pod) inplace.Progress {
-	progress := inplace.Next(pod, s.Now)
-	if patch := progress.Patch; patch != nil && s.Guarded(pod, &inplace.Change{Images: patch.Images, Resources: patch.Resources}) {
+// Next returns the next step of the update of the pod in place, and whether it has no patch because a guard protects the pod.
+func (s *Step) Next(pod *corev1.Pod) (progress inplace.Progress, guarded bool) {
+	progress = inplace.Next(pod, s.Now)
+	patch := progress.Patch
+	if guarded = patch != nil && s.Guarded(pod, &inplace.Change{Images: patch.Images, Resources: patch.Resources}); guarded {
 		progress.Patch = nil
 	}
-	return progress
+	return progress, guarded
 }
 
 // GuardedLast sorts the pods so that those that guards protect come last. change returns how a pod is updated in place, nil if it is
@@ -47,7 +49,7 @@ func (s *Step) GuardedLast(pods []*corev1.Pod, change func(pod *corev1.Pod) *inp
 	}
 	last := map[*corev1.Pod]int{}
 	for _, pod := range pods {
-		if s.guardOf(pod, change(pod)) != "" {
+		if s.GuardOf(pod, change(pod)) != "" {
 			last[pod] = 1
 		}
 	}

@@ -54,7 +54,8 @@ func TestGuardedUpdateInPlace(t *testing.T) {
 			if inplace.Next(pod, s.Now).Patch == nil {
 				t.Fatal("the update does not go on without guards either")
 			}
-			if waits := s.Next(pod).Patch == nil; waits != test.waits || (s.held.Message() != "") != test.waits {
+			progress, waits := s.Next(pod)
+			if waits != test.waits || (progress.Patch == nil) != test.waits || (s.held.Message() != "") != test.waits {
 				t.Errorf("the update waits: %t, and %q is held, want %t", waits, s.held.Message(), test.waits)
 			}
 		})

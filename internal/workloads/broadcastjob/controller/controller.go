@@ -7,6 +7,8 @@ package controller
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
@@ -42,6 +44,9 @@ func New(options nodejob.Options) *Controller {
 			}), nil
 		},
 		Learn: learn,
+		Sources: func(informers cache.Cache) []source.Source {
+			return []source.Source{reconciler.GuardSource(informers, reconciler.EnqueueNamespace(options.Stores.Sets))}
+		},
 	}, options)
 }
 
