@@ -142,6 +142,7 @@ func TestUpdatesOfGuardedPods(t *testing.T) {
 	container := func(fields string) string { return `{"spec": {"containers": [{"name": "main", ` + fields + `}]}}` }
 	for name, test := range map[string]struct{ subresource, patch, want string }{
 		"image":                       {"", container(`"image": "game:2"`), refused},
+		"deadline":                    {"", `{"spec": {"activeDeadlineSeconds": 1}}`, refused},
 		"label":                       {"", `{"metadata": {"labels": {"x": "y"}}}`, ""},
 		"idle, and the image":         {"", `{"metadata": {"labels": {"gameserver-idle": "true"}}, ` + container(`"image": "game:2"`)[1:], refused},
 		"exempt, and the image":       {"", `{"metadata": {"labels": {"seamark.dev/guard-exempt": ""}}, ` + container(`"image": "game:2"`)[1:], refused},
@@ -224,10 +225,10 @@ func TestBoundsOfGuards(t *testing.T) {
 		key := fmt.Sprintf("%s/%s-%02d", strings.Repeat("p", 253), strings.Repeat("n", 60), i)
 		pod.Labels[key] = strings.Repeat("v", 63)
 		requirement := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn}
-		for j := range 64 {
+		for j := range 8 {
 			requirement.Values = append(requirement.Values, fmt.Sprintf("%s-%02d", strings.Repeat("w", 60), j))
 		}
-		requirement.Values[63] = pod.Labels[key]
+		requirement.Values[7] = pod.Labels[key]
 		largest.Spec.Selector.MatchExpressions = append(largest.Spec.Selector.MatchExpressions, requirement)
 	}
 	expect.NoError(t, g.Update(t.Context(), pod))
@@ -239,10 +240,20 @@ func TestBoundsOfGuards(t *testing.T) {
 		"value of the other label": {
 			func(b *policyv1.PodDisruptionBudget) { b.Labels[v1alpha1.GuardUpdateKey] = "yes" }, `metadata.labels[seamark.dev/guard-update]: must be "true"`,
 		},
+		"numbers": {
+			func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = new(intstr.FromInt32(1)) }, "spec: must have maxUnavailable 0",
+		},
+		"other numbers": {
+			func(b *policyv1.PodDisruptionBudget) {
+				b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, new(intstr.FromInt32(5))
+			},
+			"spec: must have maxUnavailable 0",
+		},
+		"no numbers":  {func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = nil }, "spec: must have maxUnavailable 0"},
 		"expressions": {func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector.MatchLabels = map[string]string{"a": "b"} }, "at most 32 labels and expressions"},
 		"values": {func(b *policyv1.PodDisruptionBudget) {
 			b.Spec.Selector.MatchExpressions[0].Values = append(b.Spec.Selector.MatchExpressions[0].Values, "v")
-		}, "at most 64 values"},
+		}, "at most 256 values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			larger := largest.DeepCopy()

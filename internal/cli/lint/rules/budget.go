@@ -21,6 +21,9 @@ import (
 // maxGuards is the number of guards of a namespace from which on deletions there take long.
 const maxGuards = 16
 
+// beyond is a number of pods that no budget selects.
+const beyond = 1_000_000
+
 // budget is a PodDisruptionBudget.
 type budget struct {
 	*object
@@ -120,9 +123,8 @@ func (c *checker) checkGuard(s *scope, b *budget) {
 			"the label "+v1alpha1.GuardExemptKey+" of a pod does not permit its eviction",
 			"add {key: "+v1alpha1.GuardExemptKey+", operator: DoesNotExist} to matchExpressions")
 	}
-	if most := b.spec.MaxUnavailable; most != nil && most.String() != "0" && most.String() != "0%" {
-		c.add(ruleGuardEvictions, b.object, "spec.maxUnavailable",
-			fmt.Sprintf("%s: pods that cannot be deleted can be evicted", most.String()), "set it to 0")
+	if field, value := b.permits(); field != "" {
+		c.add(ruleGuardEvictions, b.object, "spec."+field, value+" permits evictions", "set maxUnavailable to 0")
 	}
 	if len(s.markers) == 0 {
 		return
@@ -133,6 +135,17 @@ func (c *checker) checkGuard(s *scope, b *budget) {
 				fmt.Sprintf("no probe and no pod template of the manifests sets the label %s", key), "correct the key, or set it in a markerPolicy")
 		}
 	}
+}
+
+// permits returns the number by which the API server can permit evictions, and its field, nothing if it never does.
+func (b *budget) permits() (field, value string) {
+	switch most, least := b.spec.MaxUnavailable, b.spec.MinAvailable; {
+	case most != nil && most.String() != "0" && most.String() != "0%":
+		return "maxUnavailable", most.String()
+	case least != nil && least.String() != "100%" && (least.Type == intstr.String || least.IntVal < beyond):
+		return "minAvailable", least.String()
+	}
+	return "", ""
 }
 
 // templates returns the keys of the labels of all pod templates.

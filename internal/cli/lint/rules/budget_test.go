@@ -49,6 +49,7 @@ spec:
 		"a guard without the exit":    {budget("a", guard, "maxUnavailable: 0, "+busy+"]}"), "guard-exempt spec.selector"},
 		"a guard that permits one":    {budget("a", guard, "maxUnavailable: 1, "+busy+exempt+"]}"), "guard-evictions spec.maxUnavailable"},
 		"a guard by minAvailable":     {budget("a", guard, "minAvailable: 1000000, "+busy+exempt+"]}"), ""},
+		"a guard that demands five":   {budget("a", guard, "minAvailable: 5, "+busy+exempt+"]}"), "guard-evictions spec.minAvailable"},
 		"a percentage over a mark":    {budget("a", "", "minAvailable: 50%, "+busy+"]}"), "budget-percentage spec.minAvailable"},
 		"a percentage over all":       {budget("a", "", "minAvailable: 50%, selector: {matchLabels: {app: game}}"), ""},
 		"all of those with a mark":    {budget("a", "", "maxUnavailable: 0%, "+busy+"]}"), ""},

@@ -153,7 +153,7 @@ var (
 	}
 	ruleGuardValue     = Rule{"guard-value", Error, "A label of guards has another value than true. The API server refuses it, or the budget protects no pod."}
 	ruleGuardExempt    = Rule{"guard-exempt", Warning, "A guard does not exclude pods with the label seamark.dev/guard-exempt: they can be deleted and not evicted."}
-	ruleGuardEvictions = Rule{"guard-evictions", Warning, "A guard has maxUnavailable other than 0: its pods can be evicted, and not deleted."}
+	ruleGuardEvictions = Rule{"guard-evictions", Error, "A guard has numbers that permit evictions. The API server refuses it."}
 	ruleGuardLabel     = Rule{"guard-label", Warning, "A guard selects by a label that no probe and no pod template of the manifests sets."}
 	ruleGuards         = Rule{"too-many-guards", Warning, "A namespace has more than 16 guards. Each of them adds to the time of each deletion there."}
 )
