@@ -113,11 +113,7 @@ func (e *ObjectExpression) evaluate(object *unstructured.Unstructured) (met bool
 // notObserved says that the controller has not handled the last change of the object. It is empty if it has.
 func notObserved(object *unstructured.Unstructured) string {
 	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-	state := rollout.Decide(&planning.Progress{Generation: object.GetGeneration(), Observed: observed})
-	if state.Phase != rollout.NotObserved {
-		return ""
-	}
-	return state.Message
+	return rollout.Unobserved(object.GetGeneration(), observed)
 }
 
 // field reports whether the object has a field with the value. The text describes what it has instead.

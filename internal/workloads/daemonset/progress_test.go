@@ -62,7 +62,7 @@ func TestDeadline(t *testing.T) {
 		expect.Equal(t, "reason when the set "+stage.name, stage.reason, c.Reason)
 		expect.Equal(t, "time when the set "+stage.name, stage.since, f.in.Now.Sub(c.LastTransitionTime.Time))
 		progress := daemonset.Progress(f.set, &f.set.Status)
-		expect.Equal(t, "phase when the set "+stage.name, stage.phase, rollout.Decide(&progress).Phase)
+		expect.Equal(t, "phase when the set "+stage.name, stage.phase, rollout.Decide(&progress, 0).Phase)
 		if stage.phase == rollout.Stalled && !strings.Contains(c.Message, "node-2") {
 			t.Errorf("message %q, want it to name the node", c.Message)
 		}

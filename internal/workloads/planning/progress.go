@@ -23,8 +23,6 @@ type Progress struct {
 	Replicas, Ready, Available int32
 	// Updated is the number of pods of the update revision, and UpdatedAvailable how many of them are available.
 	Updated, UpdatedAvailable int32
-	// Outdated is that of the step. A status does not have it: see Output.
-	Outdated int32
 	// Paused reports whether a user has paused the update.
 	Paused bool
 	// OnDelete reports whether pods are updated only when others delete them.

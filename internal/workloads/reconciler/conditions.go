@@ -19,7 +19,7 @@ import (
 func (r *Reconciler[S, T]) show(status *T, state rollout.State, now time.Time) {
 	conditions := r.descriptor.Conditions(status)
 	put := func(kind string, is corev1.ConditionStatus) {
-		conditions.Put(planning.SetCondition{Type: kind, Status: is, Reason: state.Reason, Message: text.Message(state.Message)}, now)
+		conditions.Put(planning.SetCondition{Type: kind, Status: is, Reason: string(state.Reason), Message: text.Message(state.Message)}, now)
 	}
 	ready, also := corev1.ConditionFalse, v1alpha1.ConditionReconciling
 	switch state.Phase {
@@ -38,10 +38,4 @@ func (r *Reconciler[S, T]) show(status *T, state rollout.State, now time.Time) {
 		}
 	}
 	r.descriptor.SetConditions(status, conditions)
-}
-
-// unplanned is the state of a set whose next step cannot be planned. The counts of its status may be those of an earlier generation,
-// in which it was complete.
-func unplanned(err error) rollout.State {
-	return rollout.State{Phase: rollout.Progressing, Reason: planning.PlanFailed, Message: err.Error()}
 }

@@ -45,11 +45,11 @@ func TestConditions(t *testing.T) {
 		{rollout.Complete, "Complete", []v1alpha1.CloneSetCondition{is(ready, yes, "Complete", 4, 4)}},
 		{rollout.Progressing, "NotAvailable", []v1alpha1.CloneSetCondition{is(ready, no, "NotAvailable", 6, 6), is(reconciling, yes, "NotAvailable", 6, 6)}},
 	} {
-		r.show(status, rollout.State{Phase: test.phase, Reason: test.reason, Message: "because " + test.reason}, at(int64(i)).Time)
+		r.show(status, rollout.State{Phase: test.phase, Reason: rollout.Reason(test.reason), Message: "because " + test.reason}, at(int64(i)).Time)
 		expect.Equal(t, "conditions after "+test.reason, test.want, status.Conditions[1:])
 	}
 	expect.Equal(t, "a condition of the planner", v1alpha1.CloneSetConditionType("PodsNotAdopted"), status.Conditions[0].Type)
-	r.show(status, unplanned(errors.New("a revision is broken")), at(9).Time)
+	r.show(status, rollout.Unplanned(errors.New("a revision is broken")), at(9).Time)
 	expect.Equal(t, "without a step", "False PlanFailed a revision is broken",
 		string(status.Conditions[1].Status)+" "+status.Conditions[1].Reason+" "+status.Conditions[1].Message)
 }

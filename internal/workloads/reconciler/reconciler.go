@@ -136,7 +136,7 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 	if err != nil {
 		after := r.descriptor.Status(set.DeepCopyObject().(S)) //nolint:forcetypeassert // A copy has the same type.
 		r.descriptor.Unplanned(after, err, in.Now)
-		r.show(after, unplanned(err), in.Now)
+		r.show(after, rollout.Unplanned(err), in.Now)
 		return reconcile.Result{}, r.unplanned(ctx, set, err, Status{Before: before, After: after})
 	}
 	if len(plan.Creates) > 0 {
@@ -154,8 +154,7 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 	outcome := r.execute(ctx, set, &plan.Actions)
 	r.descriptor.Failed(&plan.Status, outcome.Failures, in.Now)
 	progress := r.descriptor.Progress(set, &plan.Status)
-	progress.Outdated = plan.Outdated
-	state := rollout.Decide(&progress)
+	state := rollout.Decide(&progress, plan.Outdated)
 	r.show(&plan.Status, state, in.Now)
 	return r.finish(ctx, set, &plan.Actions, &outcome, Status{
 		Before: before, After: &plan.Status, Converged: r.descriptor.Converged(set, &plan), Complete: state.Phase == rollout.Complete,

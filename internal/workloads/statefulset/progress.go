@@ -25,9 +25,7 @@ func (p *planner) progress(s *appsv1beta1.StatefulSetStatus, conditions *plannin
 	is := func(status corev1.ConditionStatus, reason, message string) planning.SetCondition {
 		return planning.SetCondition{Type: step.Progressing, Status: status, Reason: reason, Message: message}
 	}
-	n := Progress(p.set, s)
-	n.Outdated = p.outdated()
-	if reason, message := resting(n); reason != "" {
+	if reason, message := resting(Progress(p.set, s), p.outdated()); reason != "" {
 		conditions.Put(is(corev1.ConditionTrue, reason, message), p.Now)
 		return
 	}
@@ -49,8 +47,8 @@ func (p *planner) outdated() int32 {
 
 // resting returns why nothing has to happen in the set, and the message for it. The reason is empty if pods still must be created,
 // deleted or updated, or become available.
-func resting(p planning.Progress) (reason, message string) {
-	complete := rollout.Decide(&p).Phase == rollout.Complete
+func resting(p planning.Progress, outdated int32) (reason, message string) {
+	complete := rollout.Decide(&p, outdated).Phase == rollout.Complete
 	switch {
 	case complete && p.Updated == p.Desired:
 		return appsv1beta1.StatefulSetAvailable, "StatefulSet is available"

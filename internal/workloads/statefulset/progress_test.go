@@ -117,7 +117,7 @@ func TestProgressing(t *testing.T) {
 			expect.Equal(t, "condition", *want, got)
 			expect.Equal(t, "time until the next step", test.requeue, out.RequeueAfter)
 			progress := statefulset.Progress(f.set, &out.Status)
-			expect.Equal(t, "phase", test.phase, rollout.Decide(&progress).Phase)
+			expect.Equal(t, "phase", test.phase, rollout.Decide(&progress, out.Outdated).Phase)
 			f.set.Status = out.Status
 			expect.Equal(t, "status at the same time", out.Status, f.plan(t).Status)
 		})

@@ -156,6 +156,7 @@ func TestCanaryIsTakenBack(t *testing.T) {
 	const paused = "the update is paused: 1 pod to be updated"
 	w.seamark(config, "rollout status statefulset/db --timeout=2s", exit.Failed, "timed out after 2s: "+paused)
 	w.seamark(config, "wait statefulset/db --for=condition=Ready --timeout=1s", exit.Failed, "not met: False: Paused: "+paused)
+	w.seamark(config, "explain pod/db-2", exit.Failed, "it does not have the update revision: "+paused+" (spec.updateStrategy.rollingUpdate.partition permits 1 of 3)")
 	w.seamark(config, "rollout resume statefulset/db", exit.OK, "resumed")
 	w.seamark(config, "wait statefulset/db --for=condition=Ready --timeout=1m", exit.OK, "met")
 	for name, pod := range w.stored("db") {

@@ -108,9 +108,27 @@ func (e *explainer) waits() string {
 		return wait.Why
 	}
 	if progress := &set.Progress; progress.Observed >= progress.Generation && progress.Revision != "" && !revision.Is(pod, progress.Revision) {
-		return "it does not have the update revision yet: " + rollout.Decide(progress).Message
+		return outdated(&set)
 	}
 	return ""
+}
+
+// outdated says why a pod of the set does not have the update revision. Which pods a partition keeps is known when the rollout is
+// complete.
+func outdated(set *setview.View) string {
+	p, state := &set.Progress, set.State()
+	limited, complete := p.Target < p.Desired, state.Phase == rollout.Complete
+	switch {
+	case p.OnDelete:
+		return "it gets the update revision when it is deleted, because spec.updateStrategy.type is OnDelete"
+	case limited && complete:
+		return fmt.Sprintf("%s keeps it at an earlier revision: %d of %d pods are updated", set.Limit, p.Updated, p.Desired)
+	case limited:
+		return fmt.Sprintf("it does not have the update revision: %s (%s permits %d of %d)", state.Message, set.Limit, p.Target, p.Desired)
+	case complete:
+		return "it does not have the update revision: " + state.Message
+	}
+	return "it does not have the update revision yet: " + state.Message
 }
 
 // conditionLine returns a line about a condition of the pod.

@@ -166,6 +166,33 @@ func TestPodsThatWait(t *testing.T) {
 			}),
 			want: "it does not have the update revision yet: the update is paused: 1 of 3 pods are updated",
 		},
+		"old, and the update goes on": {
+			set:  arena(func(set *v1alpha1.CloneSet) { set.Status.UpdateRevision, set.Status.UpdatedReplicas = "arena-2", 1 }),
+			want: "it does not have the update revision yet: 1 of 3 pods are updated",
+		},
+		"old, and the partition permits some pods": {
+			set: arena(func(set *v1alpha1.CloneSet) {
+				set.Status.UpdateRevision, set.Status.ExpectedUpdatedReplicas, set.Status.UpdatedReplicas = "arena-2", 2, 1
+			}),
+			want: "it does not have the update revision: 1 of 2 pods are updated (spec.updateStrategy.partition permits 2 of 3)",
+		},
+		"kept by the partition": {
+			set: arena(func(set *v1alpha1.CloneSet) {
+				set.Status.UpdateRevision, set.Status.ExpectedUpdatedReplicas, set.Status.UpdatedReplicas = "arena-2", 2, 2
+			}),
+			want: "spec.updateStrategy.partition keeps it at an earlier revision: 2 of 3 pods are updated",
+		},
+		"updated on deletion": {
+			set: arena(func(set *v1alpha1.CloneSet) {
+				set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteCloneSetUpdateStrategyType
+				set.Status.UpdateRevision, set.Status.UpdatedReplicas = "arena-2", 0
+			}),
+			want: "it gets the update revision when it is deleted, because spec.updateStrategy.type is OnDelete",
+		},
+		"of a node that the set does not count": {
+			set:  arena(func(set *v1alpha1.CloneSet) { set.Status.UpdateRevision = "arena-2" }),
+			want: "it does not have the update revision: 3 of 3 pods are updated and available",
+		},
 		"as it should be": {set: arena(func(*v1alpha1.CloneSet) {})},
 	} {
 		t.Run(name, func(t *testing.T) {

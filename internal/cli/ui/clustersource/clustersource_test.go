@@ -14,12 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/ui/clustersource"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
@@ -29,6 +31,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/internal/workloads/rollout"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
@@ -93,9 +96,9 @@ func (i *informer) remove(t *testing.T, object client.Object) {
 
 // world is a cluster with two nodes. Each namespace has a marker and one pod on each node.
 type world struct {
-	pods, markers, nodes, plans, reports, sets *informer
-	source                                     *clustersource.Source
-	now                                        func() time.Time
+	pods, markers, nodes, plans, reports, sets, canaries *informer
+	source                                               *clustersource.Source
+	now                                                  func() time.Time
 }
 
 func report(node string, pod *corev1.Pod, state v1alpha1.ProbeState) *seamarkv1alpha1.ProbeReport {
@@ -125,6 +128,20 @@ func cloneSet(namespace string) *v1alpha1.CloneSet {
 	}
 }
 
+// canarySet returns a StatefulSet that was taken back after a canary, while the update is paused.
+func canarySet(namespace string) *v1beta1.StatefulSet {
+	return &v1beta1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"},
+		Spec: v1beta1.StatefulSetSpec{Replicas: new(int32(3)), UpdateStrategy: v1beta1.StatefulSetUpdateStrategy{
+			RollingUpdate: &v1beta1.RollingUpdateStatefulSetStrategy{Partition: new(int32(2)), Paused: true},
+		}},
+		Status: v1beta1.StatefulSetStatus{
+			Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, UpdatedReplicas: 2, UpdatedAvailableReplicas: 2,
+			Conditions: []appsv1.StatefulSetCondition{{Type: v1alpha1.ConditionReady, Status: corev1.ConditionFalse, Reason: "Paused"}},
+		},
+	}
+}
+
 // TestTrimSet checks that what is removed from a set does not change its rollout.
 func TestTrimSet(t *testing.T) {
 	whole, trimmed := cloneSet("shop"), cloneSet("shop")
@@ -134,6 +151,10 @@ func TestTrimSet(t *testing.T) {
 	expect.Equal(t, "progress", before.Progress, after.Progress)
 	whole.Annotations, whole.ManagedFields, whole.Spec.Template = nil, nil, corev1.PodTemplateSpec{}
 	expect.Equal(t, "trimmed set", whole, trimmed)
+	canary := canarySet("shop")
+	clustersource.TrimSet(canary)
+	after, _ = setview.Of(canary)
+	expect.Equal(t, "phase", rollout.Paused, after.State().Phase)
 	for _, kind := range clustersource.SetKinds() {
 		if _, ok := setview.Of(kind.New()); !ok {
 			t.Errorf("%s has no rollout", kind.Kind)
@@ -145,12 +166,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		pods: newInformer(t, nil), markers: newInformer(t, nil), nodes: newInformer(t, nil), plans: newInformer(t, nil),
-		reports: newInformer(t, gather.SliceIndexers()), sets: newInformer(t, nil), now: func() time.Time { return time.Unix(10_000, 0) },
+		reports: newInformer(t, gather.SliceIndexers()), sets: newInformer(t, nil), canaries: newInformer(t, nil), now: func() time.Time { return time.Unix(10_000, 0) },
 	}
 	var err error
 	w.source, err = clustersource.New(clustersource.Informers{
 		Pods: w.pods, Markers: w.markers, Nodes: w.nodes, Plans: w.plans, Reports: w.reports,
-		Sets: map[string]clustersource.Informer{"CloneSet": w.sets},
+		Sets: map[string]clustersource.Informer{"CloneSet": w.sets, "StatefulSet": w.canaries},
 	}, podview.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
 	expect.NoError(t, err)
 	for _, namespace := range []string{"games", "shop"} {
@@ -243,7 +264,8 @@ func TestNext(t *testing.T) {
 			func(t *testing.T, w *world) {
 				w.sets.set(t, cloneSet("games"))
 				w.sets.set(t, cloneSet("shop"))
-			}, "set CloneSet shop/web Progressing"},
+				w.canaries.set(t, canarySet("shop"))
+			}, "set CloneSet shop/web Progressing, set StatefulSet shop/db Paused"},
 		"reports are not read": {web.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
 			func(t *testing.T, w *world) {
 				w.reports.set(t, report("n1", testPod("shop", "a", "n1"), "Failed"))

@@ -50,12 +50,12 @@ func setOf(kind string, object client.Object) model.Set {
 	// The cache has no objects of other kinds.
 	set, _ := setview.Of(object)
 	p := &set.Progress
-	state := rollout.Decide(p)
+	state := set.State()
 	const longestName = 253
 	return model.Set{
 		SetID:    model.SetID{Namespace: object.GetNamespace(), Kind: kind, Name: object.GetName()},
 		Revision: text.Truncate(p.Revision, longestName), Desired: p.Desired, Updated: p.Updated, Available: p.Available,
-		Phase: string(state.Phase), Reason: state.Reason, Message: text.Message(state.Message),
+		Phase: string(state.Phase), Reason: string(state.Reason), Message: text.Message(state.Message),
 		Problem: state.Phase == rollout.Stalled || state.Phase == rollout.Progressing && p.Failing != "", Complete: state.Phase == rollout.Complete,
 	}
 }

@@ -77,7 +77,7 @@ func waitsOf(ctx context.Context, reader client.Reader, object kinds.Object, now
 	// The kind is one of those that have a view.
 	set, _ := setview.Of(object)
 	set.Rules.Now = now
-	if rollout.Decide(&set.Progress).Phase == rollout.Complete {
+	if set.State().Phase == rollout.Complete {
 		return nil, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Selector)
