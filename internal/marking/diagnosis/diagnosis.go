@@ -68,6 +68,14 @@ const (
 	NoResult Reason = "NoResult"
 )
 
+// Reasons returns the reasons of this package.
+func Reasons() []Reason {
+	return []Reason{
+		PodNotBound, PodNotInitialized, PodEnding, NoPlan, NoAddress, NotPlanned, PlanOutdated, PlanNotRunning,
+		StateNotVisible, EarlierMarker, NotProvided, NotStarted, NotStartedUp, NoResult,
+	}
+}
+
 // Notable reports whether somebody should look at a finding that is not Waiting: not if the pod starts
 // or ends, or if only the permissions of the reader are the reason.
 func (r Reason) Notable() bool {

@@ -88,6 +88,14 @@ const (
 	NamespaceExcluded Reason = "NamespaceExcluded"
 )
 
+// Reasons returns all reasons.
+func Reasons() []Reason {
+	return []Reason{
+		ContainerNotFound, PortNotFound, TimeoutTooLong, HandlerInvalid, StartupUnsupported, PodPlanFull,
+		TooManyMarkers, NamespaceExcluded,
+	}
+}
+
 // PodPlan is the plan of one pod, ordered by marker name and by probe order in the marker.
 type PodPlan struct {
 	// Probes are the probes to run.

@@ -43,6 +43,11 @@ const (
 	StartupPolicyUnsupported plan.Reason = "StartupPolicyUnsupported"
 )
 
+// Reasons returns the reasons of this package.
+func Reasons() []plan.Reason {
+	return []plan.Reason{ConditionTypeMissing, ConditionTypeTaken, MillisecondsUnsupported, StartupPolicyUnsupported}
+}
+
 // Annotations are the values of the two annotations. A pod has both, or neither if they are empty.
 type Annotations struct {
 	// Probes is the value of v1alpha1.PodProbeMarkerAnnotationKey.

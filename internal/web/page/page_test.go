@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -17,7 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/web/page"
+	"github.com/seamark-dev/seamark/internal/workloads/rollout"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -120,29 +124,19 @@ func TestLanguagesHaveTheSameTexts(t *testing.T) {
 	}
 }
 
-// TestReasonsAreTranslated checks that the Chinese page translates each reason that the code has, and no others.
+// texts returns the reasons as text.
+func texts[R ~string](reasons []R) []string {
+	var all []string
+	for _, reason := range reasons {
+		all = append(all, string(reason))
+	}
+	return all
+}
+
+// TestReasonsAreTranslated checks that the Chinese page translates each reason that it can show, and no others.
 func TestReasonsAreTranslated(t *testing.T) {
-	constant := regexp.MustCompile(`(?m)` + strings.Join([]string{
-		`Reason +(?:plan\.Reason )?= "(\w+)"`, `\.Reason(?:, condition\.\w+)* = (?:metav1\.\w+, )?"(\w+)"`, // Constants and conditions.
-		`State\{\w+, "(\w+)"`, `return "([A-Z]\w+)",`, `^const \w+ = "([A-Z]\w+)"`, // Rollouts.
-	}, "|"))
-	want := []string{"InvalidMarker", "NoPods"}
-	for _, reason := range v1alpha1.ProbeErrorReasons() {
-		want = append(want, string(reason))
-	}
-	for _, file := range []string{
-		"marking/diagnosis/diagnosis.go", "marking/plan/plan.go", "marking/serverless/serverless.go", "workloads/sidecar/accept/accept.go",
-		"workloads/sidecar/accept/decide.go", "workloads/sidecar/controller/acceptance.go", "workloads/sidecar/controller/entries.go",
-		"workloads/sidecar/controller/update.go", "workloads/rollout/rollout.go",
-	} {
-		text, err := os.ReadFile("../../" + file)
-		expect.NoError(t, err)
-		for _, match := range constant.FindAllStringSubmatch(string(text), -1) {
-			want = append(want, strings.Join(match[1:], ""))
-		}
-	}
-	// They are not shown: the sets are not wrong.
-	want = slices.DeleteFunc(want, func(reason string) bool { return slices.Contains([]string{"NeverAccepted", "Entered"}, reason) })
+	want := slices.Concat([]string{"InvalidMarker", "NoPods"}, texts(v1alpha1.ProbeErrorReasons()), texts(diagnosis.Reasons()), texts(plan.Reasons()),
+		texts(serverless.Reasons()), texts(rollout.Reasons()), slices.DeleteFunc(texts(accept.Reasons()), accept.Intended))
 	var got []string
 	for _, match := range regexp.MustCompile(`(?m)^  (\w+): '`).FindAllStringSubmatch(read(t)["assets/reasons.js"], -1) {
 		got = append(got, match[1])

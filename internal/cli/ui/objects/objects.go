@@ -8,7 +8,6 @@ package objects
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 )
 
 const (
@@ -49,16 +49,10 @@ func Problems(ctx context.Context, reader client.Reader) ([]model.ObjectProblem,
 	}
 }
 
-// isIntended reports whether a set with the reason does not inject although nothing is wrong, or another
-// condition has the reason.
-func isIntended(reason string) bool {
-	return slices.Contains([]string{"Paused", "NeverAccepted"}, reason)
-}
-
 func problemsOf(set *v1alpha1.SidecarSet) []model.ObjectProblem {
 	var found []model.ObjectProblem
 	for _, condition := range set.Status.Conditions {
-		if condition.Status == metav1.ConditionFalse && !isIntended(condition.Reason) {
+		if condition.Status == metav1.ConditionFalse && !accept.Intended(condition.Reason) {
 			found = append(found, model.ObjectProblem{
 				Kind: "SidecarSet", Name: set.Name, Reason: condition.Reason, Message: text.Message(condition.Message),
 			})

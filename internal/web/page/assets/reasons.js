@@ -67,4 +67,5 @@ export const reasons = {
   Complete: '已完成',
   ProgressDeadlineExceeded: '超过进度期限',
   WritesRefused: '写入被拒绝',
+  PlanFailed: '无法规划下一步',
 };

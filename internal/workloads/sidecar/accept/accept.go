@@ -20,21 +20,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/template"
 )
 
-// Reason is why a generation is not accepted.
-type Reason string
-
-const (
-	// NameConflict means that an accepted set has the name of a container, or another volume or annotation
-	// with the same name, and can select the same pods.
-	NameConflict Reason = "NameConflict"
-	// MetadataNotAllowed means that the set sets an annotation that is not allowed.
-	MetadataNotAllowed Reason = "MetadataNotAllowed"
-	// InvalidJSON means that an annotation to merge is no JSON object.
-	InvalidJSON Reason = "InvalidJSON"
-	// InvalidContainer means that no pod can have a container.
-	InvalidContainer Reason = "InvalidContainer"
-)
-
 const (
 	// launchVariable and launchAnnotation order the start of containers in OpenKruise.
 	launchVariable   = "KRUISE_CONTAINER_PRIORITY"

@@ -20,13 +20,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 )
 
-const (
-	// RevisionNotFound means that the set names a revision that it does not have.
-	RevisionNotFound Reason = "RevisionNotFound"
-	// InvalidSelector means that the API server cannot select pods or namespaces as the set does.
-	InvalidSelector Reason = "InvalidSelector"
-)
-
 // Input is what the acceptance of a generation depends on.
 type Input struct {
 	// Set is the set. Its status is that of the last acceptance.
@@ -270,12 +263,9 @@ func inheritsAny(spec *v1alpha1.SidecarSetSpec) bool {
 	return inherits
 }
 
-// ReasonPaused is the reason of the condition Injecting of a set whose injection is paused.
-const ReasonPaused = entries.ReasonPaused
-
 // ConditionSeverity returns the severity of a condition of a SidecarSet.
 func ConditionSeverity(c *metav1.Condition) planning.Severity {
-	if c.Type == v1alpha1.SidecarSetInjecting && c.Reason == ReasonPaused {
+	if c.Type == v1alpha1.SidecarSetInjecting && c.Reason == string(Paused) {
 		return planning.SeverityWaiting
 	}
 	if c.Type == planning.PodsGuarded {

@@ -100,10 +100,10 @@ func accepted(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, decis
 	status.ObservedGeneration, status.LatestRevision, status.InForce = set.Generation, decision.Latest.Name, decision.InForce
 	condition := metav1.Condition{
 		Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionTrue, ObservedGeneration: set.Generation,
-		Reason: "Accepted", Message: "New pods get " + chosen(decision.InForce, decision.Latest.Name) + ".",
+		Reason: string(accept.Accepted), Message: "New pods get " + chosen(decision.InForce, decision.Latest.Name) + ".",
 	}
 	if note != "" {
-		condition.Reason = "NotChecked"
+		condition.Reason = string(accept.NotChecked)
 		condition.Message += fmt.Sprintf(" It was not checked whether pods can have the containers, because %d dry runs failed: %s", tries, note)
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)

@@ -325,22 +325,23 @@ func (c *Controller) describe(set *v1alpha1.SidecarSet, status *v1alpha1.Sidecar
 	}
 	condition := metav1.Condition{Type: v1alpha1.SidecarSetInjecting, Status: metav1.ConditionFalse, ObservedGeneration: set.Generation}
 	old := meta.FindStatusCondition(status.Conditions, v1alpha1.SidecarSetInjecting)
+	var reason accept.Reason
 	switch {
 	case set.Spec.InjectionStrategy.Paused:
-		condition.Reason, condition.Message = accept.ReasonPaused, "spec.injectionStrategy.paused is true: new pods do not get the containers."
+		reason, condition.Message = accept.Paused, "spec.injectionStrategy.paused is true: new pods do not get the containers."
 	case status.InForce == nil:
-		condition.Reason, condition.Message = "NeverAccepted", "No generation has been accepted: see the condition Accepted."
+		reason, condition.Message = accept.NeverAccepted, "No generation has been accepted: see the condition Accepted."
 	case entry.tooMany:
-		condition.Reason, condition.Message = "TooManySets", tooMany()
+		reason, condition.Message = accept.TooManySets, tooMany()
 	case entry.unavailable:
-		condition.Reason, condition.Message = "InjectorUnavailable", fmt.Sprintf(
+		reason, condition.Message = accept.InjectorUnavailable, fmt.Sprintf(
 			"No injector has published its certificate authority in the ConfigMap %s/%s.", c.Namespace, certificates.BundleName)
 	case entry.failure != "":
-		condition.Reason, condition.Message = "NotWritten", "The webhook entry cannot be written: "+entry.failure
+		reason, condition.Message = accept.NotWritten, "The webhook entry cannot be written: "+entry.failure
 	case !entry.entered || entry.generation != status.InForce.Generation:
 		return // The entry follows.
 	default:
-		condition.Status, condition.Reason, condition.ObservedGeneration = metav1.ConditionTrue, "Entered", entry.generation
+		condition.Status, reason, condition.ObservedGeneration = metav1.ConditionTrue, accept.Entered, entry.generation
 		if entry.since.IsZero() && old != nil && old.Status == condition.Status && old.ObservedGeneration == condition.ObservedGeneration {
 			return
 		}
@@ -350,6 +351,7 @@ func (c *Controller) describe(set *v1alpha1.SidecarSet, status *v1alpha1.Sidecar
 		}
 		condition.Message = fmt.Sprintf("The webhook entry exists since %s. API servers use it within about a second.", since.UTC().Format(time.RFC3339))
 	}
+	condition.Reason = string(reason)
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 

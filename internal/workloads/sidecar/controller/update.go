@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/update"
 )
 
@@ -162,11 +163,11 @@ func (c *Controller) report(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSe
 	status.MatchedPods, status.UpdatedPods, status.ReadyPods, status.UpdatedReadyPods = out.Matched, out.Updated, out.Ready, out.UpdatedReady
 	status.NotUpgradablePods, status.UninjectedPods = out.NotUpgradable, c.uninjected(set, status)
 	condition := metav1.Condition{
-		Type: v1alpha1.SidecarSetUpgradable, Status: metav1.ConditionTrue, ObservedGeneration: set.Generation, Reason: "InPlace",
+		Type: v1alpha1.SidecarSetUpgradable, Status: metav1.ConditionTrue, ObservedGeneration: set.Generation, Reason: string(accept.InPlace),
 		Message: "All pods can get the latest revision in place.",
 	}
 	if out.NotUpgradable > 0 {
-		condition.Status, condition.Reason = metav1.ConditionFalse, "MustBeRecreated"
+		condition.Status, condition.Reason = metav1.ConditionFalse, string(accept.MustBeRecreated)
 		condition.Message = "Pods must be recreated, for example by kubectl rollout restart. The first of them is " + out.Why + "."
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
