@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // workload is the workload whose pods the marker selects.
@@ -69,12 +70,9 @@ func (o *Options) readWorkload(ctx context.Context) (*workload, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return nil, fmt.Errorf("%s: %d workloads (%s): must be one", o.Workload, len(found), strings.Join(names[:min(len(names), maxNames)], ", "))
+		return nil, fmt.Errorf("%s: %d workloads (%s): must be one", o.Workload, len(found), text.List(names, text.MaxNames))
 	}
 }
-
-// maxNames is the number of names that an error lists.
-const maxNames = 10
 
 func builtIn() []string { return []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"} }
 

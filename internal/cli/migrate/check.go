@@ -22,7 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 	"github.com/seamark-dev/seamark/internal/program/apierror"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
-	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // CheckOptions are the flags of `seamark migrate check`, which newCheck describes.
@@ -258,5 +258,5 @@ func objects(same []migration.Finding) string {
 	for _, f := range same {
 		names = append(names, strings.TrimPrefix(f.Object(), f.Kind+" "))
 	}
-	return same[0].Kind + " " + planning.List(names)
+	return same[0].Kind + " " + text.List(names, text.MaxNames)
 }

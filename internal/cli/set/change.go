@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // change sets the images in the object, whose pods are specified at the path, and returns the operations of the JSON patch that does
@@ -47,7 +47,7 @@ func change(object map[string]any, path []string, images []pair) (operations []m
 	}
 	for _, p := range images {
 		if p.container != all && !slices.Contains(names, p.container) {
-			return nil, fmt.Errorf("container %q not found: its containers are %s", p.container, planning.List(names))
+			return nil, fmt.Errorf("container %q not found: its containers are %s", p.container, text.List(names, text.MaxNames))
 		}
 	}
 	return operations, nil

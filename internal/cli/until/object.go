@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/rollout"
 )
@@ -99,7 +100,7 @@ func (e *ObjectExpression) evaluate(object *unstructured.Unstructured) (met bool
 	case e.exists != nil:
 		last = "it exists"
 		if object.GetDeletionTimestamp() != nil {
-			last += ", and waits for its finalizers: " + planning.List(object.GetFinalizers())
+			last += ", and waits for its finalizers: " + text.List(object.GetFinalizers(), text.MaxNames)
 		}
 		return *e.exists, last
 	case notObserved(object) != "":
@@ -151,7 +152,7 @@ func (e *ObjectExpression) conditionIn(all planning.Conditions) (met bool, last 
 		if len(types) == 0 {
 			return false, "no conditions"
 		}
-		return false, "no such condition; there are " + planning.List(types)
+		return false, "no such condition; there are " + text.List(types, text.MaxNames)
 	}
 	last = string(c.Status)
 	for _, more := range []string{c.Reason, c.Message} {

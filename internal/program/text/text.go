@@ -123,3 +123,14 @@ func Count[N int | int32 | int64](n N, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// MaxNames is how many names a message lists, unless it has a reason for fewer.
+const MaxNames = 10
+
+// List joins the first names, at most limit of them, and says how many more there are.
+func List(names []string, limit int) string {
+	if len(names) <= limit {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
+}

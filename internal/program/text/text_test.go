@@ -118,3 +118,11 @@ func TestClosest(t *testing.T) {
 		})
 	}
 }
+
+func TestList(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	for limit, want := range map[int]string{1: "a and 2 more", 2: "a, b and 1 more", 3: "a, b, c", 4: "a, b, c"} {
+		expect.Equal(t, "list", want, text.List(names, limit))
+	}
+	expect.Equal(t, "list of no names", "", text.List(nil, 1))
+}

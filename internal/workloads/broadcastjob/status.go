@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -107,19 +108,19 @@ func (p *planner) message() string {
 		message = "No node that fits the template is ready."
 	}
 	if len(p.failed) > 0 {
-		message += fmt.Sprintf(" %d failed: %s.", len(p.failed), planning.List(p.failed))
+		message += fmt.Sprintf(" %d failed: %s.", len(p.failed), text.List(p.failed, text.MaxNames))
 	}
 	if p.Status.Active > 0 {
 		message += fmt.Sprintf(" %d have a pod that has not ended.", p.Status.Active)
 	}
 	if len(p.unscheduled) > 0 {
-		message += fmt.Sprintf(" %d of these wait for the scheduler: %s.", len(p.unscheduled), planning.List(p.unscheduled))
+		message += fmt.Sprintf(" %d of these wait for the scheduler: %s.", len(p.unscheduled), text.List(p.unscheduled, text.MaxNames))
 	}
 	if left := len(p.pending) + p.going; left > 0 {
 		message += fmt.Sprintf(" %d get a pod later.", left)
 	}
 	if len(p.absent) > 0 {
-		message += fmt.Sprintf(" %d are left out, because they are not ready for %s: %s.", len(p.absent), Patience, planning.List(p.absent))
+		message += fmt.Sprintf(" %d are left out, because they are not ready for %s: %s.", len(p.absent), Patience, text.List(p.absent, text.MaxNames))
 	}
 	return message
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
@@ -109,7 +110,7 @@ func (p *planner) conditions(c *planning.Conditions) {
 	message := ""
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		message = fmt.Sprintf("spec.scaleStrategy.podsToDelete: the set has no pods with these names: %s.", planning.List(missing))
+		message = fmt.Sprintf("spec.scaleStrategy.podsToDelete: the set has no pods with these names: %s.", text.List(missing, text.MaxNames))
 	}
 	c.Set(ConditionPodsToDeleteNotFound, reasonNotFound, message, p.Now)
 
@@ -117,7 +118,7 @@ func (p *planner) conditions(c *planning.Conditions) {
 	if len(p.strangers) > 0 {
 		slices.Sort(p.strangers)
 		message = fmt.Sprintf("spec.selector matches pods without a controller that were never pods of the set. "+
-			"They are neither counted nor changed: %s.", planning.List(p.strangers))
+			"They are neither counted nor changed: %s.", text.List(p.strangers, text.MaxNames))
 	}
 	c.Set(ConditionPodsNotAdopted, reasonForeign, message, p.Now)
 	p.SetConditions(c, conditionsOf(&p.Set.Status), p.reserving())

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/step"
@@ -139,7 +140,7 @@ func (p *planner) progress() planning.SetCondition {
 	}
 	if nodes := p.blocking(); len(nodes) > 0 {
 		return newCondition(
-			blocked, "Nodes have had no available pod for more than %v, and as many may be unavailable: %s.", blockedAfter, planning.List(nodes),
+			blocked, "Nodes have had no available pod for more than %v, and as many may be unavailable: %s.", blockedAfter, text.List(nodes, text.MaxNames),
 		)
 	}
 	if why := p.notInPlace(); why != "" {

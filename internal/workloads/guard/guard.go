@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Guards are those of one namespace. The zero value protects no pod.
@@ -101,12 +102,7 @@ func (h Held) Message() string {
 	const listed = 3
 	var parts []string
 	for name := range h {
-		pods := sets.List(h[name])
-		text := strings.Join(pods[:min(listed, len(pods))], ", ")
-		if more := len(pods) - listed; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		parts = append(parts, "PodDisruptionBudget "+name+" guards "+text)
+		parts = append(parts, "PodDisruptionBudget "+name+" guards "+text.List(sets.List(h[name]), listed))
 	}
 	slices.Sort(parts)
 	if more := len(parts) - listed; more > 0 {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Condition returns the condition of the pod with the type, nil if it has none.
@@ -107,7 +108,7 @@ func Overdue(pods []*corev1.Pod, now time.Time) (string, time.Duration) {
 	slices.Sort(names)
 	return fmt.Sprintf("Pods are still terminating %d minutes after their grace period, and new pods wait for "+
 		"their names or claims: %s. If their node is lost, delete its Node object or add the taint %s.",
-		OverdueBound/time.Minute, List(names), corev1.TaintNodeOutOfService), next
+		OverdueBound/time.Minute, text.List(names, text.MaxNames), corev1.TaintNodeOutOfService), next
 }
 
 // HasGate reports whether the pod has the readiness gate.

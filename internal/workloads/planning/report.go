@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Event is an event about the set. Those that differ only in their pods can become one: the write of
@@ -67,7 +69,7 @@ func (e *Event) Message() string {
 	case len(e.Pods) == 1:
 		return fmt.Sprintf(e.One, e.Pods[0])
 	default:
-		return fmt.Sprintf(e.Many, len(e.Pods), List(e.Pods))
+		return fmt.Sprintf(e.Many, len(e.Pods), text.List(e.Pods, text.MaxNames))
 	}
 }
 

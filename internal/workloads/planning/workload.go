@@ -8,9 +8,7 @@
 package planning
 
 import (
-	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -124,15 +122,4 @@ func (a *Actions) Empty() bool {
 	return a.CreateRevision == nil && len(a.UpdateRevisions)+len(a.DeleteRevisions)+
 		len(a.CreateClaims)+len(a.UpdateClaims)+len(a.ExpandClaims)+
 		len(a.CreatePulls)+len(a.DeletePulls)+len(a.Patches)+len(a.Deletes)+len(a.Creates) == 0
-}
-
-// listed is how many names a message contains at most.
-const listed = 10
-
-// List joins the first names, for a message.
-func List(names []string) string {
-	if len(names) <= listed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:listed], ", "), len(names)-listed)
 }

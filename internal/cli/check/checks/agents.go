@@ -82,13 +82,14 @@ func (f *Facts) nodes() []Result {
 	total := len(f.Nodes.Value) - virtual
 	switch {
 	case len(without) > 0:
-		return failed(name, f.agentOn(without[0]), "%d of %s no ready agent: %s", len(without), text.Count(total, "node")+" have", names(without))
+		return failed(name, f.agentOn(without[0]), "%d of %s no ready agent: %s", len(without), text.Count(total, "node")+" have", text.List(without, maxNames))
 	case len(excluded) > 0:
 		return warning(name,
 			"nothing if this is intended, for example for Windows; otherwise change agent.nodeSelector, agent.affinity or agent.tolerations of the chart",
-			"the node selector, affinity or tolerations of the DaemonSet exclude %s: %s", text.Count(len(excluded), "node"), names(excluded))
+			"the node selector, affinity or tolerations of the DaemonSet exclude %s: %s", text.Count(len(excluded), "node"), text.List(excluded, maxNames))
 	case len(down) > 0:
-		return warning(name, "kubectl describe node "+down[0], "%s not ready and without an agent: %s", text.Count(len(down), "node"), names(down))
+		return warning(name, "kubectl describe node "+down[0],
+			"%s not ready and without an agent: %s", text.Count(len(down), "node"), text.List(down, maxNames))
 	}
 	line := text.Count(total, "node") + " with a ready agent"
 	if virtual > 0 {

@@ -11,7 +11,6 @@ package checks
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -217,11 +216,3 @@ func firstError(errs ...error) error {
 
 // maxNames is the number of names that a list in a message has at most.
 const maxNames = 3
-
-// names returns the names, at most maxNames of them, and the number of the others.
-func names(all []string) string {
-	if len(all) <= maxNames {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNames], ", "), len(all)-maxNames)
-}

@@ -21,5 +21,5 @@ func (f *Facts) grants() []Result {
 	}
 	return warning(name, "remove them in two steps: docs/security.md#rolebindings-that-the-manager-created",
 		"%s for seamark-workloads, which the manager created before, and may no longer remove: in %s",
-		text.Count(len(namespaces), "RoleBinding"), names(namespaces))
+		text.Count(len(namespaces), "RoleBinding"), text.List(namespaces, maxNames))
 }

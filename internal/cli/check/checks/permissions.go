@@ -19,6 +19,7 @@ import (
 
 	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 const (
@@ -196,7 +197,7 @@ func (f *Facts) permissions() []Result {
 				fix += ", or kubectl apply --server-side -k config/" + folder[account]
 			}
 			results = append(results, failed(check, fix,
-				"the account lacks %d of %d permissions: %s", len(lacks), total[account], names(lacks))...)
+				"the account lacks %d of %d permissions: %s", len(lacks), total[account], text.List(lacks, maxNames))...)
 			continue
 		}
 		results = append(results, ok(check, "the account has the %d permissions that it needs", total[account])...)

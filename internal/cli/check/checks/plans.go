@@ -51,13 +51,14 @@ func (f *Facts) plans() []Result {
 	}
 	switch {
 	case len(unattended) > 0:
-		return failed(name, f.agentOn(unattended[0]), "%s with probes and without a ready agent: %s", text.Count(len(unattended), "node"), names(unattended))
+		return failed(name, f.agentOn(unattended[0]),
+			"%s with probes and without a ready agent: %s", text.Count(len(unattended), "node"), text.List(unattended, maxNames))
 	case len(outdated) > 0:
 		return failed(name, f.logs("agent")+" --prefix | grep "+outdated[0],
-			"the agents of %s run an outdated plan: %s", text.Count(len(outdated), "node"), names(outdated))
+			"the agents of %s run an outdated plan: %s", text.Count(len(outdated), "node"), text.List(outdated, maxNames))
 	case len(orphaned) > 0:
 		return warning(name, "kubectl delete nodepodprobe "+orphaned[0],
-			"%s of nodes that do not exist: %s", text.Count(len(orphaned), "plan"), names(orphaned))
+			"%s of nodes that do not exist: %s", text.Count(len(orphaned), "plan"), text.List(orphaned, maxNames))
 	}
 	return ok(name, "%s for %s in %s", text.Count(probes, "probe"), text.Count(pods, "pod"), text.Count(len(f.Plans.Value), "plan"))
 }
@@ -100,7 +101,7 @@ func (f *Facts) reports() []Result {
 	switch {
 	case orphaned.Len() > 0:
 		return warning(name, "kubectl delete probereport "+sets.List(orphaned)[0],
-			"%s of nodes that do not exist: %s", text.Count(orphaned.Len(), "report"), names(sets.List(orphaned)))
+			"%s of nodes that do not exist: %s", text.Count(orphaned.Len(), "report"), text.List(sets.List(orphaned), maxNames))
 	case len(found.problems) > 0:
 		return found.withoutResult(name)
 	}
@@ -143,7 +144,7 @@ func (r *results) withoutResult(check string) []Result {
 	reasons := slices.Sorted(maps.Keys(r.problems))
 	var parts []string
 	for _, reason := range reasons {
-		parts = append(parts, fmt.Sprintf("%s (%s): %s", reason, text.Count(len(r.problems[reason]), "probe"), names(r.problems[reason])))
+		parts = append(parts, fmt.Sprintf("%s (%s): %s", reason, text.Count(len(r.problems[reason]), "probe"), text.List(r.problems[reason], maxNames)))
 	}
 	pod, _, _ := strings.Cut(r.problems[reasons[0]][0], " ")
 	namespace, name, _ := strings.Cut(pod, "/")
@@ -186,7 +187,7 @@ func (f *Facts) markers() []Result {
 	}
 	if len(outdated) > 0 {
 		results = append(results, failed(name, f.logs("manager"),
-			"the manager has not processed %s: %s", text.Count(len(outdated), "marker"), names(outdated))...)
+			"the manager has not processed %s: %s", text.Count(len(outdated), "marker"), text.List(outdated, maxNames))...)
 	}
 	if len(results) == 0 {
 		return ok(name, "%s without problems", text.Count(len(f.Markers.Value), "marker"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
@@ -20,7 +21,7 @@ import (
 // imagePullJob says which nodes do not have the image.
 func (w *workload) imagePullJob(job *v1alpha1.ImagePullJob) {
 	if failed := job.Status.FailedNodes; len(failed) > 0 {
-		w.problem("Failed nodes", planning.List(failed), w.describe(), job.Status.Message)
+		w.problem("Failed nodes", text.List(failed, text.MaxNames), w.describe(), job.Status.Message)
 	}
 	if job.Status.CompletionTime != nil || w.unread(permission.Nodes, "Nodes", "the nodes") || w.unread(permission.Pods, "Pods", "the pods of the namespace") {
 		return
@@ -35,10 +36,10 @@ func (w *workload) imagePullJob(job *v1alpha1.ImagePullJob) {
 		nodes[i] = trim.NodeWithImages(node)
 	}
 	plan := imagepull.New(imagepull.Input{Job: job, Nodes: nodes, Pods: w.pods, Progress: imagepull.Restore(job, nodes), Now: w.in.Now})
-	text := fmt.Sprintf("%d of the nodes are selected; by default, none of the control plane is", len(nodes))
+	message := fmt.Sprintf("%d of the nodes are selected; by default, none of the control plane is", len(nodes))
 	switch {
 	case len(nodes) == 0:
-		w.problem("Nodes", text, w.describe())
+		w.problem("Nodes", message, w.describe())
 		return
 	case len(plan.Start) > 0:
 		var names []string
@@ -46,7 +47,8 @@ func (w *workload) imagePullJob(job *v1alpha1.ImagePullJob) {
 			names = append(names, start.Node)
 		}
 		w.add(Step{
-			Title: "Nodes", Verdict: Waiting, Text: fmt.Sprintf("%d of %d nodes wait for their turn: %s", len(names), len(nodes), planning.List(names)),
+			Title: "Nodes", Verdict: Waiting,
+			Text: fmt.Sprintf("%d of %d nodes wait for their turn: %s", len(names), len(nodes), text.List(names, text.MaxNames)),
 			Evidence: []string{fmt.Sprintf(
 				"spec.parallelism permits %d pulls at the same time; imagePull.total and imagePull.perNode of seamark-workloads limit all jobs",
 				planning.Parallelism(ptr.Deref(job.Spec.Parallelism, intstr.FromInt32(1)), len(nodes)),
@@ -54,7 +56,7 @@ func (w *workload) imagePullJob(job *v1alpha1.ImagePullJob) {
 			Next: w.describe(),
 		})
 	default:
-		w.add(Step{Title: "Nodes", Verdict: OK, Text: text})
+		w.add(Step{Title: "Nodes", Verdict: OK, Text: message})
 	}
 	var unusable []string
 	for _, node := range nodes {
@@ -64,7 +66,9 @@ func (w *workload) imagePullJob(job *v1alpha1.ImagePullJob) {
 	}
 	if len(unusable) > 0 {
 		w.add(Step{
-			Title: "Nodes that cannot pull", Verdict: Waiting, Text: "not ready, or with DiskPressure: " + planning.List(unusable), Next: "kubectl get nodes",
+			Title: "Nodes that cannot pull", Verdict: Waiting,
+			Text: "not ready, or with DiskPressure: " + text.List(unusable, text.MaxNames),
+			Next: "kubectl get nodes",
 		})
 	}
 	w.unfinished(func(pod *corev1.Pod) (string, bool) {

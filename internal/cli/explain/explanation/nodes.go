@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
-	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/rollout"
 )
 
@@ -77,7 +77,7 @@ func (w *workload) nodes(found placement, why string) {
 	if len(found.without) > 0 {
 		w.add(Step{
 			Title: "Nodes", Verdict: Waiting, Text: fmt.Sprintf(
-				"%d of %d nodes that fit have no pod: %s", len(found.without), found.fits, planning.List(found.without),
+				"%d of %d nodes that fit have no pod: %s", len(found.without), found.fits, text.List(found.without, text.MaxNames),
 			),
 			Evidence: []string{why}, Next: w.describe(),
 		})
@@ -93,7 +93,7 @@ func (w *workload) nodes(found placement, why string) {
 	var lines []string
 	count := 0
 	for _, reason := range slices.Sorted(maps.Keys(found.misfits)) {
-		lines = append(lines, fmt.Sprintf("%s: %s", reason, planning.List(found.misfits[reason])))
+		lines = append(lines, fmt.Sprintf("%s: %s", reason, text.List(found.misfits[reason], text.MaxNames)))
 		count += len(found.misfits[reason])
 	}
 	if count > 0 {

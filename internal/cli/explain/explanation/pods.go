@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -196,7 +197,10 @@ func (p *pods) agents() {
 	case len(bad) > 0:
 		p.problem(title, fmt.Sprintf("%d of %d have no agent that is ready", len(bad), len(names)), next, bounded(bad)...)
 	case len(names) > 0:
-		p.add(Step{Title: title, Verdict: OK, Text: fmt.Sprintf("%[1]d of %[1]d have an agent that is ready: %[2]s", len(names), planning.List(names))})
+		p.add(Step{
+			Title: title, Verdict: OK,
+			Text: fmt.Sprintf("%[1]d of %[1]d have an agent that is ready: %[2]s", len(names), text.List(names, text.MaxNames)),
+		})
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/text"
-	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // groups are names by what they have in common.
@@ -34,7 +33,7 @@ func (g groups) size() (n int) {
 // lines returns a line per group with the first names.
 func (g groups) lines() (lines []string) {
 	for _, what := range slices.Sorted(maps.Keys(g)) {
-		lines = append(lines, fmt.Sprintf("%s: %s", what, planning.List(g[what])))
+		lines = append(lines, fmt.Sprintf("%s: %s", what, text.List(g[what], text.MaxNames)))
 	}
 	return bounded(lines)
 }

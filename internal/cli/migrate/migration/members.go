@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -49,7 +50,7 @@ func (s *set) podFinding(pods []string, path, openKruise, seamark, action string
 	}
 	slices.Sort(pods)
 	f := s.finding(Changes, path, openKruise, seamark, action)
-	f.Pods = planning.List(pods)
+	f.Pods = text.List(pods, text.MaxNames)
 	return []Finding{f}
 }
 
