@@ -31,21 +31,32 @@ func whole(object *unstructured.Unstructured, into any) part {
 	return part{object: object.Object, of: reflect.TypeOf(into).Elem()}
 }
 
-// decode decodes JSON strictly. It returns an error for each unknown field, with advice, or one
+// decode decodes JSON strictly. It returns an error for each unknown field, with advice, or the one
 // for the first value of a wrong type.
-func (p part) decode(encoded []byte, into any) []error {
+func (p part) decode(encoded []byte, into any) (unknown []error, wrong error) {
 	errs, err := kjson.UnmarshalStrict(encoded, into)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		return []error{p.typeError(wrong)}
+	if typed := (*json.UnmarshalTypeError)(nil); errors.As(err, &typed) {
+		return nil, p.typeError(typed)
 	} else if err != nil {
-		return []error{err}
+		return nil, err //nolint:wrapcheck // it is about the JSON
 	}
 	for i := range errs {
 		if path, is := crdschema.UnknownFieldIn(errs[i]); is {
 			errs[i] = p.unknown(path)
 		}
 	}
-	return errs
+	return errs, nil
+}
+
+// decode decodes a part of an object and adds the errors. It reports whether there is none. Those about the types of values
+// are left out if a schema has refused the object: it has found them.
+func (r *reader) decode(at Place, of part, encoded []byte, into any, refused bool) bool {
+	unknown, wrong := of.decode(encoded, into)
+	addErrors(r, at, unknown)
+	if wrong != nil && !refused {
+		r.addError(at, wrong)
+	}
+	return len(unknown) == 0 && wrong == nil
 }
 
 // unknown returns the error for a field of the part that does not exist.

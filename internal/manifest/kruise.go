@@ -39,21 +39,17 @@ func (r *reader) kruise(at Place, object *unstructured.Unstructured, encoded []b
 	written := object.DeepCopy()
 	withImages(object, "spec", "template", "spec")
 	of := whole(written, kind.New())
-	if !r.customResource(at, object, of) {
-		return
-	}
+	valid := r.customResource(at, object, of)
 	var set kruiseWorkload
 	set.Spec.Template = json.RawMessage("{}")
 	if kjson.UnmarshalCaseSensitivePreserveInts(encoded, &set) != nil {
-		addErrors(r, at, of.decode(encoded, &set))
+		r.decode(at, of, encoded, &set, !valid)
 		return
 	}
 	// No CRD defines the fields of the template.
 	var template corev1.PodTemplateSpec
 	of.path = "spec.template"
-	errs := of.decode(set.Spec.Template, &template)
-	addErrors(r, at, errs)
-	if len(errs) == 0 {
+	if r.decode(at, of, set.Spec.Template, &template, !valid) && valid {
 		r.workload(at, written, set.workload(kind, &template))
 	}
 }

@@ -215,6 +215,22 @@ func TestReadReturnsAllErrors(t *testing.T) {
 	}
 }
 
+// TestOrderOfErrors has unknown fields that a schema finds, and others that only a decoder finds.
+func TestOrderOfErrors(t *testing.T) {
+	set := strings.NewReplacer("apps/v1", "apps.kruise.io/v1alpha1", "run]", "run], commnd: []").Replace(workload("CloneSet", "replica: 2"))
+	injector := "\n---\napiVersion: apps.kruise.io/v1alpha1\nkind: SidecarSet\nmetadata: {name: web}\nspec:\n  selector: {}\n  containers:\n" +
+		"  - {name: a, image: a, commnd: []}\n  updateStrateg: {}\n"
+	_, err := read(t, manifest.Options{Commands: map[string]string{"none": "x"}}, workload("Deployment", "templat: 1")+"  replica: 2\n", set+injector)
+	var got []string
+	for line := range strings.Lines(err.Error()) {
+		_, place, _ := strings.Cut(line, ".yaml:")
+		got = append(got, strings.SplitN(place, ": ", 4)[0])
+	}
+	if diff := cmp.Diff([]string{"7:3", "12:3", "7:3", "11:49", "20:25", "21:3", ""}, got); diff != "" {
+		t.Errorf("places (-want +got):\n%s\n%v", diff, err)
+	}
+}
+
 func TestHarmless(t *testing.T) {
 	for path, want := range map[string]bool{
 		"spec.containers[0].resources": true, "spec.affinity": true, "spec.hostPID": false, "": false,

@@ -266,14 +266,7 @@ func setDefaults(pod *corev1.Pod) {
 func (r *reader) marker(at Place, object *unstructured.Unstructured, encoded []byte) {
 	marker := &v1alpha1.PodProbeMarker{}
 	of := whole(object.DeepCopy(), marker)
-	if !r.customResource(at, object, of) {
-		return
-	}
-	if errs := of.decode(encoded, marker); len(errs) > 0 {
-		addErrors(r, at, errs)
-		return
-	}
-	if !r.named(at, marker) {
+	if !r.customResource(at, object, of) || !r.decode(at, of, encoded, marker, false) || !r.named(at, marker) {
 		return
 	}
 	if _, err := plan.Compile(marker); err != nil {

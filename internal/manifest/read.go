@@ -29,7 +29,7 @@ import (
 )
 
 // Read decodes and validates all documents of the files. If documents are invalid, the error
-// joins one DocumentError per error in any of them.
+// joins one DocumentError per error in any of them, in the order of the files and lines.
 func Read(ctx context.Context, files []document.File, options Options) (Objects, error) {
 	r := newReader(ctx, options)
 	for _, file := range files {
@@ -37,9 +37,27 @@ func Read(ctx context.Context, files []document.File, options Options) (Objects,
 	}
 	r.finish()
 	if len(r.errs) > 0 {
-		return Objects{}, errors.Join(r.errs...)
+		return Objects{}, errors.Join(sorted(files, r.errs)...)
 	}
 	return r.objects, nil
+}
+
+// sorted returns the errors in the order of the files and lines, and then those that are about no document. Both a schema and a
+// decoder can find one.
+func sorted(files []document.File, errs []error) []error {
+	order := make(map[string]int, len(files))
+	for i, file := range files {
+		order[file.Name] = i
+	}
+	place := func(err error) []int {
+		var of *DocumentError
+		if !errors.As(err, &of) {
+			return []int{len(files)}
+		}
+		return []int{order[of.Input], of.Document, of.Line, of.Column}
+	}
+	slices.SortStableFunc(errs, func(a, b error) int { return slices.Compare(place(a), place(b)) })
+	return slices.CompactFunc(errs, func(a, b error) bool { return a.Error() == b.Error() })
 }
 
 // reader collects the objects and errors of the documents.
@@ -148,8 +166,7 @@ func (r *reader) object(at Place, object *unstructured.Unstructured, encoded []b
 		return
 	}
 	decoded := supportedKinds()[object.GetKind()].empty()
-	if errs := whole(object, decoded).decode(encoded, decoded); len(errs) > 0 {
-		addErrors(r, at, errs)
+	if !r.decode(at, whole(object, decoded), encoded, decoded, false) {
 		return
 	}
 	switch o := decoded.(type) {

@@ -48,14 +48,8 @@ func (r *reader) sidecarSet(at Place, object *unstructured.Unstructured, encoded
 	written := object.DeepCopy()
 	withImages(object, "spec")
 	of := whole(written, set)
-	if !r.customResource(at, object, of) {
-		return
-	}
-	if errs := of.decode(encoded, set); len(errs) > 0 {
-		addErrors(r, at, errs)
-		return
-	}
-	if !r.named(at, set) {
+	valid := r.customResource(at, object, of)
+	if !r.decode(at, of, encoded, set, !valid) || !valid || !r.named(at, set) {
 		return
 	}
 	// The sets of a cluster have no namespace. Their names identify them.
