@@ -62,12 +62,7 @@ func (r *reader) decode(at Place, of part, encoded []byte, into any, refused boo
 // unknown returns the error for a field of the part that does not exist.
 func (p part) unknown(path string) error {
 	path = p.at(path)
-	message := crdschema.UnknownField
-	value, _ := crdschema.ValueAt(p.object, path)
-	if advice := crdschema.Advice(path, p.of, value); advice != "" {
-		message += ": " + advice
-	}
-	return &fieldError{path, message}
+	return &fieldError{path, crdschema.Unknown(p.object, path, p.of)}
 }
 
 // at returns the path in the object of a path in the part.

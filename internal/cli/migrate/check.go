@@ -5,6 +5,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/survey"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
@@ -51,7 +53,8 @@ With files, it checks these and needs no cluster: it then knows nothing about po
 and other kinds, and not whether OpenKruise accepts the manifests. Folders are read as by "seamark lint":
 with all their subfolders, and kustomizations are built. Nothing is downloaded unless --allow-remote is set.
 
-Exit codes: 0 if nothing blocks; 1 if something blocks; 2 for bad input; 3 if nothing blocks, but
+Exit codes: 0 if nothing blocks; 1 if something blocks; 2 for bad input, also if the files have
+nothing to check; 3 if nothing blocks, but
 something could not be read, or the cluster cannot be reached.`
 
 const checkExample = `  # Check the whole cluster
@@ -152,9 +155,10 @@ func (o *CheckOptions) read(ctx context.Context) (migration.Cluster, []survey.Un
 	return objects, unread, nil
 }
 
-// readFiles returns the objects of OpenKruise in the files. It ignores all other objects.
+// readFiles returns the objects of OpenKruise in the files. It ignores all other objects. The error names each kind that does not
+// exist.
 func (o *CheckOptions) readFiles(ctx context.Context) (migration.Cluster, error) {
-	c := migration.Cluster{Files: true}
+	c := migration.Cluster{Files: true, Places: map[string]string{}}
 	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
 	if err != nil {
 		return c, err //nolint:wrapcheck // it names the file
@@ -165,6 +169,22 @@ func (o *CheckOptions) readFiles(ctx context.Context) (migration.Cluster, error)
 			return c, err //nolint:wrapcheck // it names the file
 		}
 		c.Add(objects...)
+	}
+	var errs []error
+	for _, f := range (&rules.Linter{}).Check(ctx, manifests).Findings {
+		isMarker := strings.HasPrefix(f.Object, migration.MarkerKind+" ")
+		switch {
+		case f.Severity == rules.Error && (f.Field == "kind" || f.Field == "apiVersion" && isMarker):
+			errs = append(errs, fmt.Errorf("%s: %s", f.Place(), strings.TrimSuffix(f.Text()+": "+f.Fix, ": ")))
+		case f.Line > 0:
+			c.Places[f.Object+" "+f.Field] = f.Place()
+		}
+	}
+	if len(errs) > 0 {
+		return c, errors.Join(errs...)
+	}
+	if len(c.Markers)+len(c.Objects)+len(c.Definitions) == 0 {
+		return c, fmt.Errorf("%s: nothing to check: must have an object of apps.kruise.io, such as %s", strings.Join(o.Filenames, ", "), migration.MarkerKind)
 	}
 	return c, nil
 }
@@ -212,6 +232,9 @@ func (r checkReport) print(out io.Writer) error {
 			fmt.Fprintf(out, "  %s", f.Field)
 		}
 		fmt.Fprintf(out, "\n         OpenKruise: %s\n         Seamark:    %s\n", f.OpenKruise, f.Seamark)
+		if f.Place != "" && len(same) == 1 {
+			fmt.Fprintf(out, "         place:      %s\n", f.Place)
+		}
 		if f.Action != "" {
 			fmt.Fprintf(out, "         action:     %s\n", f.Action)
 		}
@@ -241,7 +264,7 @@ func grouped(findings []migration.Finding) [][]migration.Finding {
 	places := map[migration.Finding]int{}
 	for _, f := range findings {
 		key := f
-		key.Namespace, key.Name, key.Pods = "", "", ""
+		key.Namespace, key.Name, key.Pods, key.Place = "", "", "", ""
 		i, known := places[key]
 		if !known {
 			i, places[key] = len(groups), len(groups)

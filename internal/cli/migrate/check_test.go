@@ -98,6 +98,7 @@ spec:
 	want := `blocks   StatefulSet game/s  spec.replicas
          OpenKruise: not checked: this command has only the rules of Seamark
          Seamark:    refuses it: Invalid value: -1: spec.replicas in body should be greater than or equal to 0
+         place:      standard input:26:3
          action:     correct the field
 changes  PodProbeMarker game/m
          OpenKruise: writes each changed message at once
@@ -106,6 +107,7 @@ changes  PodProbeMarker game/m
 changes  PodProbeMarker game/m  spec.probes[0].probe
          OpenKruise: runs unset failureThreshold: 1
          Seamark:    runs unset failureThreshold: 3
+         place:      standard input:14:7
          action:     set the fields, or keep OpenKruise's values with manager.config.probeDefaults
 Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3 findings, of which 1 block a migration.
 ` + unchecked
@@ -127,10 +129,12 @@ spec:
 	versionFindings := `blocks   CloneSet known  apiVersion
          OpenKruise: serves v1beta1
          Seamark:    serves v1alpha1 only
+         place:      standard input:1:1
          action:     convert the manifest to v1alpha1: move the fields of updateStrategy.rollingUpdate to updateStrategy ` +
 		"and its podUpdatePolicy to updateStrategy.type, and set scaleStrategy.disablePVCReuse: true in place of enablePVCReuse: false, its default\n" + `blocks   CloneSet unknown  apiVersion
          OpenKruise: not checked: this command has only the rules of Seamark
          Seamark:    serves v1alpha1 only
+         place:      standard input:5:1
          action:     convert the manifest to v1alpha1
 blocks   PodProbeMarker m
          OpenKruise: not checked: this command has only the rules of Seamark
@@ -138,16 +142,37 @@ blocks   PodProbeMarker m
          action:     correct the marker, or delete and create it
 Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3 findings, of which 3 block a migration.
 `
+	const unknown = `{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: u}}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {namespace: default, name: c}
+spec:
+  replica: 1
+  selector: {matchLabels: {app: s}}
+  template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
+`
+	unknownFindings := `blocks   CloneSet default/c  spec.replica
+         OpenKruise: not checked: this command has only the rules of Seamark
+         Seamark:    refuses it: unknown field: did you mean "replicas"?
+         place:      standard input:7:3
+         action:     correct the field
+changes  CustomResourceDefinition uniteddeployments.apps.kruise.io
+         OpenKruise: serves UnitedDeployment objects
+         Seamark:    does not serve this kind
+         action:     keep OpenKruise for it, without seamark-workloads; step 7 of docs/migrate-from-openkruise.md would delete these objects
+Checked 0 PodProbeMarkers, 1 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 2 findings, of which 1 block a migration.
+`
 	for name, test := range map[string]struct {
 		in       string
 		wantCode int
 		want     string
 	}{
-		"objects": {manifests, exit.Failed, want},
-		"nothing": {
-			"---\n", exit.OK,
-			"Checked 0 PodProbeMarkers, 0 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 0 findings, of which 0 block a migration.\n" + unchecked,
-		},
+		"objects":                 {manifests, exit.Failed, want},
+		"nothing":                 {"---\n", exit.Usage, ""},
+		"unknown kind":            {manifests + "---\n{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSett, metadata: {name: c}}\n", exit.Usage, ""},
+		"marker of another group": {strings.ReplaceAll(manifests, "kruise.io/v1alpha1", "example.com/v1"), exit.Usage, ""},
+		"unknown field, and a kind of OpenKruise":     {unknown, exit.Failed, unknownFindings + unchecked},
 		"versions, and a marker that is not followed": {versions, exit.Failed, versionFindings + unchecked},
 		"not YAML": {"{", exit.Usage, ""},
 	} {

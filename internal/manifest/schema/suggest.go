@@ -36,6 +36,15 @@ func UnknownFieldIn(err error) (path string, is bool) {
 	return match[1], true
 }
 
+// Unknown returns the message for a field that an object of type t does not have, with advice.
+func Unknown(object map[string]any, path string, t reflect.Type) string {
+	value, _ := ValueAt(object, path)
+	if advice := Advice(path, t, value); advice != "" {
+		return UnknownField + ": " + advice
+	}
+	return UnknownField
+}
+
 // Advice returns what to do about an unknown field of an object of type t: to write the similar name that its parent has, or to
 // move it to where the type has its name. value is that of the field, or nil if it is not known: a text belongs to no mapping. The
 // result is empty if no name is similar, if more than three places have it, or if the path is longer than 1,000 bytes.

@@ -19,14 +19,17 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/config"
+	"github.com/seamark-dev/seamark/internal/manifest/apikind"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
@@ -53,6 +56,8 @@ type Finding struct {
 	Name      string `json:"name"`
 	// Field is the path of the field, or empty if the finding concerns the object.
 	Field string `json:"field,omitempty"`
+	// Place is the file, the line and the column of the field, empty if they are not known.
+	Place string `json:"place,omitempty"`
 	// Pods are the names of the pods that the finding about a set concerns, the first ten and the number
 	// of the others. It is empty if the finding does not depend on pods.
 	Pods string `json:"pods,omitempty"`
@@ -106,11 +111,15 @@ type Cluster struct {
 	// Files is whether the objects are those of files: then no API server has stored them, and nobody knows whether OpenKruise
 	// accepts them.
 	Files bool
+	// Places are the files, lines and columns of fields of the objects of files, by the object and the field. The namespace
+	// of an object is left out if it is "default".
+	Places map[string]string
 	// Now is the time: schedules are compared for the next year.
 	Now time.Time
 }
 
-// Add adds the markers and the objects of kinds that Seamark serves. It ignores others.
+// Add adds the markers and the objects of kinds that Seamark serves, and the definitions of other kinds of OpenKruise. It ignores
+// other objects.
 func (c *Cluster) Add(objects ...*unstructured.Unstructured) {
 	for _, object := range objects {
 		gk := object.GroupVersionKind().GroupKind()
@@ -122,7 +131,22 @@ func (c *Cluster) Add(objects ...*unstructured.Unstructured) {
 				c.Objects = map[string][]*unstructured.Unstructured{}
 			}
 			c.Objects[gk.Kind] = append(c.Objects[gk.Kind], object)
+		default:
+			c.addOther(object.GroupVersionKind())
 		}
+	}
+}
+
+// addOther adds the definition of a kind that only OpenKruise serves, once.
+func (c *Cluster) addOther(gvk runtimeschema.GroupVersionKind) {
+	problem := apikind.Check(gvk)
+	if problem == nil || problem.Reason != apikind.NotServed {
+		return
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	d := Definition{Name: plural.GroupResource().String(), Kind: gvk.Kind, Objects: true}
+	if !slices.ContainsFunc(c.Definitions, func(other Definition) bool { return other.Name == d.Name }) {
+		c.Definitions = append(c.Definitions, d)
 	}
 }
 
@@ -151,6 +175,10 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	found = append(found, checkDefinitions(c.Definitions)...)
 	if c.Files {
 		withoutClaims(found)
+		for i := range found {
+			object := strings.Replace(found[i].Object(), " "+metav1.NamespaceDefault+"/", " ", 1)
+			found[i].Place = c.Places[object+" "+found[i].Field]
+		}
 	}
 	sortFindings(found)
 	return found, nil
@@ -203,8 +231,13 @@ func findingOf(level Level, object *unstructured.Unstructured, path, openKruise,
 	}
 }
 
-// describe returns the message of a field error without the field.
-func describe(err *field.Error) string { return oneLine(err.ErrorBody()) }
+// describe returns the message of an error about a field of the object, without the field.
+func describe(object *unstructured.Unstructured, err *field.Error) string {
+	if of, isKnown := apikind.Types()[object.GroupVersionKind()]; isKnown && err.Detail == schema.UnknownField {
+		return schema.Unknown(object.Object, err.Field, of)
+	}
+	return oneLine(err.ErrorBody())
+}
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
@@ -251,14 +284,14 @@ func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]
 func refusedFields(ctx context.Context, rules *schema.Schema, object *unstructured.Unstructured) []Finding {
 	var found []Finding
 	for _, err := range refused(ctx, rules, object) {
-		f := findingOf(Changes, object, err.Field, accepts, "refuses to store it again: "+describe(err), "correct the field")
+		f := findingOf(Changes, object, err.Field, accepts, "refuses to store it again: "+describe(object, err), "correct the field")
 		switch {
 		case strings.HasSuffix(err.Field, ".host"):
 			f.OpenKruise, f.Seamark, f.Action = "probes this host from the node", "probes the pod itself, and refuses the field", "remove the field"
 		case strings.HasSuffix(err.Field, ".terminationGracePeriodSeconds"):
 			f.OpenKruise, f.Seamark, f.Action = "ignores it", "refuses the field, because it has no effect", "remove the field"
 		case strings.HasSuffix(err.Field, ".timeoutSeconds"):
-			f.Level, f.Seamark = Blocks, "does not run the probe: "+describe(err)
+			f.Level, f.Seamark = Blocks, "does not run the probe: "+describe(object, err)
 		}
 		found = append(found, f)
 	}

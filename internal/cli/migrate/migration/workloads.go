@@ -34,7 +34,7 @@ func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstru
 			return nil, err
 		}
 		for _, err := range refused(ctx, rules, object) {
-			f := findingOf(Blocks, object, err.Field, accepts, "refuses it: "+describe(err), "correct the field")
+			f := findingOf(Blocks, object, err.Field, accepts, "refuses it: "+describe(object, err), "correct the field")
 			if err.Field == "metadata.name" {
 				f.Action = "create one with a shorter name, and delete this one"
 			}
