@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,10 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/manifest/apikind"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
+	"github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/text"
@@ -27,7 +32,8 @@ import (
 // workload is the workload whose pods the marker selects.
 type workload struct {
 	// file has the workload. The marker is compared with it.
-	file document.File
+	file   document.File
+	object *unstructured.Unstructured
 	declared
 }
 
@@ -57,7 +63,7 @@ func (o *Options) readWorkload(ctx context.Context) (*workload, error) {
 			if !isWorkload(object) {
 				continue
 			}
-			w := &workload{file: file}
+			w := &workload{file: file, object: object}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &w.declared); err != nil {
 				return nil, fmt.Errorf("%s: %s %s: %w", file.Name, object.GetKind(), object.GetName(), err)
 			}
@@ -66,6 +72,9 @@ func (o *Options) readWorkload(ctx context.Context) (*workload, error) {
 	}
 	switch len(found) {
 	case 0:
+		if err := wrongKinds(ctx, manifests); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%s: no workload: must have a %s, or a %s of apps.kruise.io", o.Workload, orList(builtIn()), orList(sets()))
 	case 1:
 		return found[0], nil
@@ -87,6 +96,17 @@ func sets() []string {
 	return names
 }
 
+// wrongKinds returns the errors that seamark lint finds about the kinds and versions of objects, as one error.
+func wrongKinds(ctx context.Context, manifests []document.File) error {
+	var errs []error
+	for _, f := range (&rules.Linter{}).Check(ctx, manifests).Findings {
+		if f.Severity == rules.Error && (f.Field == "kind" || f.Field == "apiVersion") {
+			errs = append(errs, fmt.Errorf("%s: %s", f.Place(), strings.TrimSuffix(f.Text()+": "+f.Fix, ": ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func isWorkload(object *unstructured.Unstructured) bool {
 	gk := object.GroupVersionKind().GroupKind()
 	if kind := kinds.ByGroupKind(gk); kind != nil {
@@ -106,7 +126,7 @@ func (o *Options) use(w *workload, errs *flagErrors) {
 	if o.Selector == "" {
 		o.marker.Spec.Selector = &w.Spec.Selector
 		if len(w.Spec.Selector.MatchLabels)+len(w.Spec.Selector.MatchExpressions) == 0 {
-			errs.note("filename", fmt.Errorf("%s has no spec.selector", w.Metadata.Name))
+			errs.note("filename", errors.New(strings.Join(append([]string{w.Metadata.Name + " has no spec.selector"}, w.unknown()...), "; ")))
 		}
 	}
 	if o.probe.ContainerName != "" {
@@ -118,6 +138,29 @@ func (o *Options) use(w *workload, errs *flagErrors) {
 		return
 	}
 	errs.note("container", errors.New("required: must be "+orList(names)))
+}
+
+// unknown returns the fields of the manifest that the kind does not have, each with advice.
+func (w *workload) unknown() []string {
+	of, isKnown := apikind.Types()[w.object.GroupVersionKind()]
+	if builtIn, err := scheme.Scheme.New(w.object.GroupVersionKind()); err == nil && !isKnown {
+		of, isKnown = reflect.TypeOf(builtIn).Elem(), true
+	}
+	if !isKnown {
+		return nil
+	}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(w.object.Object, reflect.New(of).Interface(), true)
+	strict, isStrict := runtime.AsStrictDecodingError(err)
+	if !isStrict {
+		return nil
+	}
+	var fields []string
+	for _, err := range strict.Errors() {
+		if path, is := schema.UnknownFieldIn(err); is {
+			fields = append(fields, path+": "+schema.Unknown(w.object.Object, path, of))
+		}
+	}
+	return fields
 }
 
 // containers returns the names of the containers that can be probed.
