@@ -101,7 +101,7 @@ func wrongKinds(ctx context.Context, manifests []document.File) error {
 	var errs []error
 	for _, f := range (&rules.Linter{}).Check(ctx, manifests).Findings {
 		if f.Severity == rules.Error && (f.Field == "kind" || f.Field == "apiVersion") {
-			errs = append(errs, fmt.Errorf("%s: %s", f.Place(), strings.TrimSuffix(f.Text()+": "+f.Fix, ": ")))
+			errs = append(errs, f.Err())
 		}
 	}
 	return errors.Join(errs...)

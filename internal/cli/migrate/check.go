@@ -175,7 +175,7 @@ func (o *CheckOptions) readFiles(ctx context.Context) (migration.Cluster, error)
 		isMarker := strings.HasPrefix(f.Object, migration.MarkerKind+" ")
 		switch {
 		case f.Severity == rules.Error && (f.Field == "kind" || f.Field == "apiVersion" && isMarker):
-			errs = append(errs, fmt.Errorf("%s: %s", f.Place(), strings.TrimSuffix(f.Text()+": "+f.Fix, ": ")))
+			errs = append(errs, f.Err())
 		case f.Line > 0:
 			c.Places[f.Object+" "+f.Field] = f.Place()
 		}

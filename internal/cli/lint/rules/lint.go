@@ -80,6 +80,14 @@ func (f Finding) Text() string {
 	return text
 }
 
+// Err returns the place, the text and the fix as an error, for commands that cannot use the manifest.
+func (f Finding) Err() error {
+	if f.Fix == "" {
+		return fmt.Errorf("%s: %s", f.Place(), f.Text())
+	}
+	return fmt.Errorf("%s: %s: %s", f.Place(), f.Text(), f.Fix)
+}
+
 // Result is the result of a check.
 type Result struct {
 	// Findings are ordered by file, line, column and rule.
