@@ -21,11 +21,7 @@ import (
 // NotFound returns an error with the exit code exit.Failed that says that there is no object of
 // the kind with the name, and which of the candidates is similar.
 func NotFound(kind, name string, candidates []string, where string) error {
-	message := fmt.Sprintf("%s %q not found%s", kind, name, where)
-	if similar := text.Closest(name, candidates); similar != "" {
-		message += fmt.Sprintf("; did you mean %q?", similar)
-	}
-	return exit.Failure(errors.New(message))
+	return exit.Failure(fmt.Errorf("%s %q not found%s%s", kind, name, where, text.Suggestion(text.Closest(name, candidates))))
 }
 
 func notFound(kind string, names, candidates []string, where string) error {

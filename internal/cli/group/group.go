@@ -8,7 +8,6 @@ package group
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,24 +30,5 @@ func RejectUnknown(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), DidYouMean("", word, names))
-}
-
-// minPrefix is the number of characters from which names that begin with a word are suggested for it.
-const minPrefix = 2
-
-// DidYouMean returns the end of an error about an unknown word: the names that begin with the word, or else the most
-// similar one, each after the prefix. It is empty if there are none.
-func DidYouMean(prefix, word string, names []string) string {
-	var similar []string
-	if len(word) >= minPrefix {
-		similar = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, strings.ToLower(word)) })
-	}
-	if closest := text.Closest(word, names); len(similar) == 0 && closest != "" {
-		similar = []string{closest}
-	}
-	if len(similar) == 0 {
-		return ""
-	}
-	return "; did you mean " + prefix + strings.Join(similar, " or "+prefix) + "?"
+	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), text.Suggestion(text.Similar(word, names)...))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/group"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Install changes help and errors of the root command and of all commands below it. It is called once, after all commands
@@ -85,8 +86,15 @@ func flagError(cmd *cobra.Command, err error) error {
 				names = append(names, flag.Name)
 			}
 		})
+		// -kubeconfig is a word whose first letter is no flag. One letter is similar to anything.
 		word := cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName())
-		err = fmt.Errorf("%w%s", err, group.DidYouMean("--", word, names))
+		if len(word) > 1 {
+			similar := text.Similar(word, names)
+			for i := range similar {
+				similar[i] = "--" + similar[i]
+			}
+			err = fmt.Errorf("%w%s", err, text.Suggestion(similar...))
+		}
 	}
 	return withHint(cmd, err)
 }

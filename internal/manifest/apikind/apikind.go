@@ -113,12 +113,10 @@ func fix(gvk schema.GroupVersionKind, group []schema.GroupVersionKind) string {
 		all = append(openKruise(), names...)
 	}
 	if similar := text.Closest(gvk.Kind, all); similar != "" {
-		return didYouMean(similar)
+		return text.DidYouMean(similar)
 	}
 	return "use one of " + strings.Join(names, ", ")
 }
-
-func didYouMean(kind string) string { return fmt.Sprintf("did you mean %q?", kind) }
 
 // maxTypos is in how many letters a misspelled kind of Kubernetes differs. Other unknown kinds can be those of a newer version.
 const maxTypos = 2
@@ -135,5 +133,5 @@ func misspelled(gvk schema.GroupVersionKind) *Problem {
 	if names.Has(gvk.Kind) || similar == "" || levenshtein.ComputeDistance(similar, gvk.Kind) > maxTypos {
 		return nil
 	}
-	return &Problem{Unknown, "kind", fmt.Sprintf("%q is not a kind of %s", gvk.Kind, gvk.GroupVersion()), didYouMean(similar)}
+	return &Problem{Unknown, "kind", fmt.Sprintf("%q is not a kind of %s", gvk.Kind, gvk.GroupVersion()), text.DidYouMean(similar)}
 }

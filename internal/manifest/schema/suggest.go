@@ -4,7 +4,6 @@
 package schema
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
@@ -65,7 +64,7 @@ func Advice(path string, t reflect.Type, value any) string {
 		parents = append(parents, place{join(last.path, step), next})
 	}
 	if meant := text.Closest(name, slices.Sorted(maps.Keys(fieldsOf(parents[len(parents)-1].of)))); meant != "" {
-		return fmt.Sprintf("did you mean %q?", meant)
+		return text.DidYouMean(meant)
 	}
 	// A wrong indentation is more likely than a level that is missing.
 	for _, parent := range slices.Backward(parents) {

@@ -116,6 +116,45 @@ func Closest(word string, candidates []string) string {
 	return best
 }
 
+// minPrefix is the number of characters from which names that begin with a word are similar to it.
+const minPrefix = 2
+
+// Similar returns the names that begin with the word, ignoring the word's case, or else the closest one. It is empty if there are none.
+func Similar(word string, names []string) []string {
+	var similar []string
+	for _, name := range names {
+		if len(word) >= minPrefix && strings.HasPrefix(name, strings.ToLower(word)) {
+			similar = append(similar, name)
+		}
+	}
+	if closest := Closest(word, names); len(similar) == 0 && closest != "" {
+		similar = []string{closest}
+	}
+	return similar
+}
+
+// DidYouMean asks for one of the words, such as `did you mean "get"?`. It is empty without a word.
+func DidYouMean(words ...string) string {
+	var quoted []string
+	for _, word := range words {
+		if word != "" {
+			quoted = append(quoted, strconv.Quote(word))
+		}
+	}
+	if len(quoted) == 0 {
+		return ""
+	}
+	return "did you mean " + strings.Join(quoted, " or ") + "?"
+}
+
+// Suggestion returns DidYouMean as the end of an error.
+func Suggestion(words ...string) string {
+	if question := DidYouMean(words...); question != "" {
+		return "; " + question
+	}
+	return ""
+}
+
 // Count returns the number with the noun, whose plural ends with an s.
 func Count[N int | int32 | int64](n N, noun string) string {
 	if n == 1 {

@@ -126,3 +126,13 @@ func TestList(t *testing.T) {
 	}
 	expect.Equal(t, "list of no names", "", text.List(nil, 1))
 }
+
+func TestSimilar(t *testing.T) {
+	names := []string{"status", "state", "undo"}
+	for word, want := range map[string]string{
+		"stat": `; did you mean "status" or "state"?`, "STATU": `; did you mean "status"?`, "s": "", "udno": `; did you mean "undo"?`, "history": "",
+	} {
+		expect.Equal(t, "suggestion for "+word, want, text.Suggestion(text.Similar(word, names)...))
+	}
+	expect.Equal(t, "question without a word", "", text.DidYouMean(""))
+}

@@ -201,7 +201,7 @@ func markerSetups() map[string]setup {
 				unreported(in)
 			},
 			conclusion: "Problem: Marker worker: no marker matches the pod, and this one is the closest: " +
-				"it requires ap=worker, and the pod has no label ap (did you mean app?)",
+				`it requires ap=worker, and the pod has no label ap (did you mean "app"?)`,
 			next: "kubectl -n ns get podprobemarker worker -o yaml",
 		},
 		"wrong namespace": {
@@ -224,7 +224,7 @@ func markerSetups() map[string]setup {
 		"misspelled name of a marker": {
 			change:     func(in *explanation.Input) { in.Marker = "wroker" },
 			conclusion: "Problem: Marker wroker: namespace ns has no such marker", next: "kubectl -n ns get podprobemarkers",
-			evidence: []string{"markers of the namespace: worker (did you mean worker?)"},
+			evidence: []string{`markers of the namespace: worker (did you mean "worker"?)`},
 		},
 		"marker deleting": {
 			change: func(in *explanation.Input) {
@@ -268,7 +268,7 @@ func markerSetups() map[string]setup {
 			},
 			conclusion: `Problem: Probe worker#busy: container "mainn" not found`, next: edit,
 			evidence: []string{
-				"containers of the pod: main (did you mean main?)", "info Plan of node node-1: the pod is not in it: it has no probe that can run",
+				`containers of the pod: main (did you mean "main"?)`, "info Plan of node node-1: the pod is not in it: it has no probe that can run",
 			},
 		},
 		"init container only": {
@@ -287,7 +287,7 @@ func markerSetups() map[string]setup {
 				unreported(in)
 			},
 			conclusion: `Problem: Probe worker#busy: container "main" has no port "htpp"`, next: edit,
-			evidence: []string{"named ports of container main: http (did you mean http?)"},
+			evidence: []string{`named ports of container main: http (did you mean "http"?)`},
 		},
 		"manager has not processed a marker": {
 			change:     func(in *explanation.Input) { in.Markers[0].Finalizers = nil },

@@ -183,7 +183,7 @@ func nearer(a, b other) int {
 // similar returns which of the candidates may have been meant, for a line of evidence.
 func similar(word string, candidates []string) string {
 	if closest := text.Closest(word, candidates); closest != "" && closest != word {
-		return fmt.Sprintf(" (did you mean %s?)", closest)
+		return " (" + text.DidYouMean(closest) + ")"
 	}
 	return ""
 }

@@ -53,11 +53,8 @@ func CheckName(name string) error {
 		return nil
 	}
 	last := len(names) - 1
-	err := fmt.Errorf("%q is invalid: must be %s or %s", name, strings.Join(names[:last], ", "), names[last])
-	if similar := text.Closest(name, names); similar != "" {
-		return fmt.Errorf("%w; did you mean %q?", err, similar)
-	}
-	return err
+	return fmt.Errorf("%q is invalid: must be %s or %s%s", name, strings.Join(names[:last], ", "), names[last],
+		text.Suggestion(text.Closest(name, names)))
 }
 
 //nolint:gochecknoglobals // Go has no constants of struct types. Nothing changes these.
