@@ -136,14 +136,14 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 					return events, err
 				}
 				// The fake client, unlike the API server, returns objects with types.
-				return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+				return drained{watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
 					content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(event.Object)
 					if err != nil {
 						t.Error(err)
 					}
 					event.Object = &unstructured.Unstructured{Object: content}
 					return event, true
-				}), nil
+				})}, nil
 			},
 		}).Build()
 	flags := target.NewFlags(streams, "test", "wait")
@@ -178,6 +178,15 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 	after = time.Since(start)
 	<-applied
 	return out.String() + errOut.String(), exit.Code(err), after
+}
+
+// drained is a filter that can be stopped while it has an event that nobody receives.
+type drained struct{ watch.Interface }
+
+func (d drained) Stop() {
+	d.Interface.Stop()
+	for range d.ResultChan() { //nolint:revive // the filter ends with the events
+	}
 }
 
 func TestWait(t *testing.T) {
