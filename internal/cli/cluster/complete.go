@@ -4,22 +4,19 @@
 package cluster
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 // namespaces are completed only.
 const namespaces permission.Resource = "namespaces"
-
-// completionTimeout limits the time that a shell waits for names.
-const completionTimeout = 3 * time.Second
 
 // complete registers the completion of a flag's value.
 func complete(command *cobra.Command, flag string, names cobra.CompletionFunc) {
@@ -73,17 +70,48 @@ func (f *Flags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]
 // completeNames lists names. A shell shows no errors, so nothing is completed if the cluster does
 // not answer in time, or the user may not list the names.
 func (f *Flags) completeNames(cmd *cobra.Command, typed string, resource permission.Resource) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return f.completeKind(cmd, "", typed, kindOf(resource))
+}
+
+// completeKind lists the names of a kind, each after the prefix.
+func (f *Flags) completeKind(cmd *cobra.Command, prefix, typed string, kind schema.GroupVersionKind) ([]cobra.Completion, cobra.ShellCompDirective) {
 	connection, err := f.Connect()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer cancel()
-	found, err := names(ctx, connection.Client, resource, connection.Namespace)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	found := Names(cmd.Context(), connection.Client, kind, connection.Namespace)
+	for i := range found {
+		found[i] = prefix + found[i]
 	}
 	return withPrefix(found, typed), cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteObjects completes the arguments of the command with names of kinds, which may be others than those of apps.kruise.io, and
+// then with KIND/NAME, or with names after a kind. Without a kind, the arguments may also be names of pods if pods is true.
+func (f *Flags) CompleteObjects(command *cobra.Command, pods bool, limit int) {
+	command.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if limit > 0 && len(args) >= limit {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		word, _, hasName := strings.Cut(typed, "/")
+		if kind := kinds.ByName(word); hasName && kind != nil {
+			return f.completeKind(cmd, word+"/", typed, kind.GroupVersionKind)
+		}
+		if len(args) > 0 && !hasName {
+			if kind := kinds.ByName(args[0]); kind != nil {
+				return f.completeKind(cmd, "", typed, kind.GroupVersionKind)
+			}
+		}
+		var found []cobra.Completion
+		if pods {
+			found, _ = f.completeNames(cmd, typed, permission.Pods)
+		}
+		for _, kind := range kinds.Table() {
+			found = append(found, withPrefix([]string{strings.ToLower(kind.Kind) + "/"}, typed)...)
+		}
+		return slices.DeleteFunc(found, func(name string) bool { return slices.Contains(args, name) }),
+			cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
 }
 
 func withPrefix(names []string, prefix string) []cobra.Completion {

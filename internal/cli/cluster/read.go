@@ -332,7 +332,6 @@ func (s *Snapshot) AbsentError(ctx context.Context, reader client.Reader, namesp
 	if len(s.Absent) == 0 {
 		return nil
 	}
-	// Without the permission to list, nothing is suggested.
-	names, _ := names(ctx, reader, permission.Pods, namespace)
+	names := Names(ctx, reader, kindOf(permission.Pods), namespace)
 	return notFound("pod", s.Absent, names, fmt.Sprintf(" in namespace %s", namespace))
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,22 +33,28 @@ func notFound(kind string, names, candidates []string, where string) error {
 	return errors.Join(errs...)
 }
 
-// names returns the names of all objects of the resource in the namespace. Only metadata is read.
-func names(ctx context.Context, reader client.Reader, resource permission.Resource, namespace string) ([]string, error) {
+// namesTimeout limits the time that an error waits for similar names, and a shell for a completion.
+const namesTimeout = 3 * time.Second
+
+// Names returns the names of all objects of the kind in the namespace, for a suggestion or a completion. It is empty if the cluster
+// does not answer in 3 seconds, or the user may not list them.
+func Names(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace string) []string {
+	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
+	defer cancel()
 	var found []string
-	err := Each(ctx, reader, listOf(resource), func(object *metav1.PartialObjectMetadata) {
+	err := Each(ctx, reader, MetadataList(kind), func(object *metav1.PartialObjectMetadata) {
 		found = append(found, object.Name)
 	}, client.InNamespace(namespace))
 	if err != nil {
-		return nil, fmt.Errorf("list names of %s: %w", resource, err)
+		return nil
 	}
-	return found, nil
+	return found
 }
 
-// listOf returns an empty list of the metadata of the resource, which is one of knownResources.
-func listOf(resource permission.Resource) *metav1.PartialObjectMetadataList {
+// kindOf returns the kind of the resource, which is one of knownResources.
+func kindOf(resource permission.Resource) schema.GroupVersionKind {
 	kind, _ := knownResources().KindFor(schema.ParseGroupResource(string(resource)).WithVersion(""))
-	return MetadataList(kind)
+	return kind
 }
 
 // Try lists one object of each resource in the namespace, or in all if it is empty. The snapshot
@@ -57,7 +64,7 @@ func Try(ctx context.Context, reader client.Reader, namespace string, resources 
 	group, groupContext := errgroup.WithContext(ctx)
 	for _, resource := range resources {
 		group.Go(func() error {
-			err := reader.List(groupContext, listOf(resource), client.InNamespace(namespace), client.Limit(1))
+			err := reader.List(groupContext, MetadataList(kindOf(resource)), client.InNamespace(namespace), client.Limit(1))
 			return m.note(err, "list", resource, namespace)
 		})
 	}

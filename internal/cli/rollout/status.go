@@ -45,6 +45,7 @@ type status struct {
 
 func newStatus(o *options) *cobra.Command {
 	s := &status{options: o}
+	s.Check = s.validate
 	command := o.command("status", "Show the progress of a rollout until it is complete", statusHelp, s.follow)
 	flags := command.Flags()
 	flags.BoolVarP(&s.watch, "watch", "w", true, "wait until the rollout is complete")
@@ -53,14 +54,19 @@ func newStatus(o *options) *cobra.Command {
 	return command
 }
 
-// follow prints the state of the rollout after each change, until it is complete.
-func (s *status) follow(ctx context.Context, t *object) error {
+// validate checks the flags.
+func (s *status) validate() error {
 	if s.timeout < 0 {
 		return fmt.Errorf("--timeout: %s is invalid: must be 0 or more", s.timeout)
 	}
 	if s.revision < 0 {
 		return fmt.Errorf("--revision: %d is invalid: must be 0 or more", s.revision)
 	}
+	return nil
+}
+
+// follow prints the state of the rollout after each change, until it is complete.
+func (s *status) follow(ctx context.Context, t *object) error {
 	if err := t.read(ctx); err != nil {
 		return err
 	}

@@ -31,20 +31,23 @@ type undo struct {
 
 func newUndo(o *options) *cobra.Command {
 	u := &undo{options: o}
+	u.Check = u.validate
 	command := o.command("undo", "Return to an earlier revision", undoHelp, u.to)
 	command.Flags().Int64Var(&u.toRevision, "to-revision", 0, "the revision to return to; 0 is the latest one that differs from the current template")
 	u.dryRun.AddTo(command)
 	return command
 }
 
-// to returns a set to a revision.
-func (u *undo) to(ctx context.Context, t *object) error {
-	if err := u.dryRun.Validate(); err != nil {
-		return err
-	}
+// validate checks the flags.
+func (u *undo) validate() error {
 	if u.toRevision < 0 {
 		return fmt.Errorf("--to-revision: %d is invalid: must be 0 or more", u.toRevision)
 	}
+	return u.dryRun.Validate()
+}
+
+// to returns a set to a revision.
+func (u *undo) to(ctx context.Context, t *object) error {
 	if err := t.read(ctx); err != nil {
 		return err
 	}

@@ -14,8 +14,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -26,6 +28,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Flags are the arguments and the flags that name objects: KIND/NAME, KIND NAME, KIND -l LABELS or -f FILE. Use NewFlags to create
@@ -41,6 +45,8 @@ type Flags struct {
 	// Command are the words of the command of kubectl to which objects of other groups are passed.
 	Command []string
 
+	// Check checks the other flags of a command for objects of Seamark before it connects. It may be nil.
+	Check func() error
 	// Connect returns the connection, and Kubectl runs kubectl with arguments.
 	Connect func() (cluster.Connection, error)
 	Kubectl func(ctx context.Context, args []string) error
@@ -59,6 +65,7 @@ func (f *Flags) AddTo(command *cobra.Command) {
 	command.Flags().StringVarP(&f.Selector.Text, "selector", "l", "", "only the objects of the kind with these labels")
 	f.AddFilesTo(command)
 	f.Cluster.AddTo(command)
+	f.Cluster.CompleteObjects(command, false, 0)
 }
 
 // AddFilesTo defines only -f.
@@ -104,12 +111,28 @@ func joined(errs []error) error {
 // ErrOthers means that none of the objects is one of Seamark's.
 var ErrOthers = errors.New("objects of other groups")
 
-// Targets returns the objects that the arguments and the flags name. The error is ErrOthers if none is one of Seamark's.
+// Targets returns the objects that the arguments and the flags name. The error is ErrOthers if none is one of Seamark's. Bad input
+// is found before the connection is needed, except in files.
 func (f *Flags) Targets(ctx context.Context, args []string) ([]*Target, error) {
+	find, err := f.parse(args)
+	if err == nil && f.Check != nil {
+		err = f.Check()
+	}
+	if err != nil {
+		return nil, err
+	}
 	connection, err := f.Connect()
 	if err != nil {
 		return nil, err
 	}
+	return find(ctx, connection)
+}
+
+// finder returns objects.
+type finder func(ctx context.Context, connection cluster.Connection) ([]*Target, error)
+
+// parse returns what finds the objects.
+func (f *Flags) parse(args []string) (finder, error) {
 	switch {
 	case len(f.Files) > 0 && len(args) > 0:
 		return nil, fmt.Errorf("--filename: must not be used with the name of an object: %q", args[0])
@@ -118,20 +141,23 @@ func (f *Flags) Targets(ctx context.Context, args []string) ([]*Target, error) {
 	case f.All && (len(f.Files) > 0 || f.Selector.Text != ""):
 		return nil, errors.New("--all: must not be used with --selector or --filename")
 	case len(f.Files) > 0:
-		return f.inFiles(connection)
+		return f.inFiles, nil
 	case len(args) > 0 && strings.Contains(args[0], ","):
 		return nil, fmt.Errorf("%q is invalid: must be one kind: run the command for each", args[0])
 	case len(args) == 0:
 		return nil, errors.New("an object is required: KIND/NAME, KIND NAME, KIND -l LABELS, or -f FILE")
 	case f.All || f.Selector.Text != "":
-		return f.selected(ctx, args, connection)
+		return f.selected(args)
 	}
-	return named(args, connection)
+	pairs, err := pairsOf(args)
+	if err != nil {
+		return nil, err
+	}
+	return named(pairs)
 }
 
-// named returns the objects that are named as KIND/NAME, or as KIND NAME.
-func named(args []string, connection cluster.Connection) ([]*Target, error) {
-	pairs := [][2]string{}
+// pairsOf returns the kinds and the names of arguments such as KIND/NAME, or KIND NAME.
+func pairsOf(args []string) (pairs [][2]string, err error) {
 	if strings.Contains(args[0], "/") {
 		for _, arg := range args {
 			kind, name, found := strings.Cut(arg, "/")
@@ -151,20 +177,62 @@ func named(args []string, connection cluster.Connection) ([]*Target, error) {
 			return nil, fmt.Errorf("a name is required: %[1]s/NAME, or %[1]s -l LABELS", args[0])
 		}
 	}
+	return pairs, nil
+}
+
+// named finds the objects with the kinds and the names.
+func named(pairs [][2]string) (finder, error) {
 	var targets []*Target
 	var others []string
 	for _, pair := range pairs {
-		kind := kinds.ByName(pair[0])
-		if kind == nil && strings.HasSuffix(strings.ToLower(pair[0]), "."+v1alpha1.GroupName) {
-			return nil, fmt.Errorf("kind: %q is invalid: must be one of %s", pair[0], strings.Join(names(), ", "))
-		}
-		if kind == nil {
+		kind, err := kindOf(pair[0])
+		switch {
+		case err != nil:
+			return nil, err
+		case kind == nil:
 			others = append(others, strings.Join(pair[:], "/"))
-			continue
+		default:
+			targets = append(targets, New(cluster.Connection{}, kind, "", pair[1]))
 		}
-		targets = append(targets, New(connection, kind, connection.Namespace, pair[1]))
 	}
-	return targets, mixed(targets, others)
+	return func(_ context.Context, connection cluster.Connection) ([]*Target, error) {
+		for i, t := range targets {
+			targets[i] = New(connection, t.Kind, connection.Namespace, t.Name)
+		}
+		return targets, nil
+	}, mixed(targets, others)
+}
+
+// kindOf returns the kind with the name, nil if it is one of another group. The error is about a kind that the group does not have,
+// or that is a misspelled one of it.
+func kindOf(name string) (*kinds.Kind, error) {
+	kind := kinds.ByName(name)
+	switch similar := Misspelled(name); {
+	case kind != nil:
+		return kind, nil
+	case strings.HasSuffix(strings.ToLower(name), "."+v1alpha1.GroupName):
+		return nil, fmt.Errorf("kind: %q is invalid: must be one of %s", name, strings.Join(names(), ", "))
+	case similar != "":
+		return nil, fmt.Errorf("kind: %q is invalid%s", name, text.Suggestion(similar))
+	}
+	return nil, nil //nolint:nilnil // kubectl knows it
+}
+
+// maxTypos is in how many letters a misspelled kind differs. Other words are kinds of other groups.
+const maxTypos = 2
+
+// Misspelled returns the name of the kind of apps.kruise.io of which a name without a group is a misspelling, empty if there is none.
+func Misspelled(name string) string {
+	name = strings.ToLower(name)
+	var known []string
+	for _, kind := range kinds.Table() {
+		known = append(known, strings.ToLower(kind.Kind), kind.Resource)
+	}
+	similar := text.Closest(name, known)
+	if kinds.ByName(name) != nil || levenshtein.ComputeDistance(name, similar) > maxTypos {
+		return ""
+	}
+	return similar
 }
 
 // names returns the kinds.
@@ -186,8 +254,8 @@ func mixed(targets []*Target, others []string) error {
 	return nil
 }
 
-// selected returns the objects of a kind with the labels, or all.
-func (f *Flags) selected(ctx context.Context, args []string, connection cluster.Connection) ([]*Target, error) {
+// selected finds the objects of a kind with the labels, or all.
+func (f *Flags) selected(args []string) (finder, error) {
 	selector, err := f.Selector.Parse()
 	if err != nil {
 		return nil, err
@@ -198,21 +266,31 @@ func (f *Flags) selected(ctx context.Context, args []string, connection cluster.
 		}
 		return nil, fmt.Errorf("--selector: %q is invalid: must not be used with the name of an object", f.Selector.Text)
 	}
-	kind := kinds.ByName(args[0])
-	if kind == nil {
+	kind, err := kindOf(args[0])
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == nil:
 		return nil, ErrOthers
 	}
+	return func(ctx context.Context, connection cluster.Connection) ([]*Target, error) {
+		return f.list(ctx, connection, kind, selector)
+	}, nil
+}
+
+// list returns the objects of the kind with the labels, or all without a selector.
+func (f *Flags) list(ctx context.Context, connection cluster.Connection, kind *kinds.Kind, selector labels.Selector) ([]*Target, error) {
 	probe := New(connection, kind, connection.Namespace, "")
 	options, which := []client.ListOption{client.InNamespace(probe.Namespace)}, ""
 	if selector != nil {
 		options, which = append(options, client.MatchingLabelsSelector{Selector: selector}), " with the labels "+f.Selector.Text
 	}
 	var targets []*Target
-	err = cluster.Each(ctx, connection.Client, kind.NewList(), func(object client.Object) {
+	err := cluster.Each(ctx, connection.Client, kind.NewList(), func(object client.Object) {
 		targets = append(targets, New(connection, kind, object.GetNamespace(), object.GetName()))
 	}, options...)
 	if err != nil {
-		return nil, probe.Failed("list", err)
+		return nil, probe.FailedTo("list", permission.Resource(kind.Definition()), err)
 	}
 	if len(targets) == 0 {
 		return nil, exit.Failure(fmt.Errorf("no %s%s%s", kind.Resource, which, cluster.Where(connection.Namespace)))
@@ -221,7 +299,7 @@ func (f *Flags) selected(ctx context.Context, args []string, connection cluster.
 }
 
 // inFiles returns the objects of the files.
-func (f *Flags) inFiles(connection cluster.Connection) ([]*Target, error) {
+func (f *Flags) inFiles(_ context.Context, connection cluster.Connection) ([]*Target, error) {
 	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().Flatten().
 		FilenameParam(false, &resource.FilenameOptions{Filenames: f.Files}).Do().Infos()
 	if err != nil {

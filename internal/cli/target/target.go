@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Target is an object that a command is about.
@@ -52,19 +53,19 @@ func (t *Target) Key() types.NamespacedName {
 
 // Read reads the object into one of its kind, or an unstructured one.
 func (t *Target) Read(ctx context.Context, into client.Object) error {
-	return t.Failed("get", t.Client.Get(ctx, t.Key(), into))
+	return t.Failed(ctx, "get", t.Client.Get(ctx, t.Key(), into))
 }
 
 // Failed returns the error of a request about the object with its exit code.
-func (t *Target) Failed(verb string, err error) error {
+func (t *Target) Failed(ctx context.Context, verb string, err error) error {
 	if apierrors.IsNotFound(err) && !cluster.IsNotInstalled(err) {
-		return t.NotFound()
+		return t.NotFound(ctx)
 	}
 	return t.FailedTo(verb, permission.Resource(t.Kind.Definition()), err)
 }
 
-// NotFound returns the error that the object does not exist.
-func (t *Target) NotFound() error {
+// NotFound returns the error that the object does not exist. It names a similar one.
+func (t *Target) NotFound(ctx context.Context) error {
 	where := ""
 	if t.Namespace != "" {
 		where = cluster.Where(t.Namespace)
@@ -73,7 +74,11 @@ func (t *Target) NotFound() error {
 	if t.Client.Scheme().Recognizes(appsv1.SchemeGroupVersion.WithKind(t.Kind.Kind)) {
 		hint = fmt.Sprintf("; the one of Kubernetes is %s.apps/%s", t.Kind.Resource, t.Name)
 	}
-	return exit.Failure(fmt.Errorf("%s not found%s%s", t, where, hint))
+	similar := text.Closest(t.Name, cluster.Names(ctx, t.Client, t.Kind.GroupVersionKind, t.Namespace))
+	if similar != "" {
+		similar = strings.ToLower(t.Kind.Kind) + "/" + similar
+	}
+	return exit.Failure(fmt.Errorf("%s not found%s%s%s", t, where, hint, text.Suggestion(similar)))
 }
 
 // FailedTo returns the error of a request about a resource in the namespace of the object with its exit code.
@@ -96,7 +101,7 @@ func (t *Target) Patch(ctx context.Context, object client.Object, kind types.Pat
 	if kind == types.JSONPatchType && apierrors.IsInvalid(err) && !hasCauses(err) {
 		return exit.Failure(fmt.Errorf("%s has changed since it was read: run the command again", t))
 	}
-	return t.Failed("patch", err)
+	return t.Failed(ctx, "patch", err)
 }
 
 // hasCauses reports whether the API server has named the fields that are invalid. It names none if a test of a JSON patch fails.

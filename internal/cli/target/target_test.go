@@ -5,12 +5,15 @@ package target_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/target"
@@ -30,6 +33,11 @@ func TestTargets(t *testing.T) {
 	}{
 		"kind and name":            {args: []string{"cloneset/a"}, code: exit.Failed, want: "cloneset.apps.kruise.io/a not found in namespace games"},
 		"a short name":             {args: []string{"asts", "a"}, code: exit.Failed, want: "statefulset.apps.kruise.io/a not found"},
+		"a similar kind":           {args: []string{"clonset/a"}, code: exit.Usage, want: `kind: "clonset" is invalid; did you mean "cloneset"?`},
+		"a similar plural":         {args: []string{"clonests", "-l", "a=b"}, code: exit.Usage, want: `did you mean "clonesets"?`},
+		"a similar name":           {args: []string{"clone/aren"}, code: exit.Failed, want: `not found in namespace games; did you mean "cloneset/arena"?`},
+		"a kind of another group":  {args: []string{"statefulset.app/a"}, kubectl: "rollout restart -- statefulset.app/a"},
+		"a flag of the command":    {args: []string{"cloneset/a", "--bad"}, code: exit.Usage, want: "--bad is invalid"},
 		"two objects":              {args: []string{"cloneset", "a", "b"}, code: exit.Failed, want: "cloneset.apps.kruise.io/b not found"},
 		"nothing":                  {code: exit.Usage, want: "an object is required: KIND/NAME, KIND NAME, KIND -l LABELS, or -f FILE"},
 		"no name":                  {args: []string{"cloneset"}, code: exit.Usage, want: "a name is required: cloneset/NAME, or cloneset -l LABELS"},
@@ -44,7 +52,7 @@ func TestTargets(t *testing.T) {
 		"wrong labels":             {args: []string{"cloneset", "-l", "a in"}, code: exit.Usage, want: `--selector: "a in" is invalid`},
 		"a file that is missing":   {args: []string{"-f", "missing.yaml"}, code: exit.Usage, want: "missing.yaml"},
 		"a file and a name":        {args: []string{"cloneset/a", "-f", "missing.yaml"}, code: exit.Usage, want: "--filename: must not be used with"},
-		"all":                      {args: []string{"cloneset", "--all"}, code: exit.Failed, want: "no clonesets in namespace games"},
+		"all":                      {args: []string{"broadcastjob", "--all"}, code: exit.Failed, want: "no broadcastjobs in namespace games"},
 		"all and a name":           {args: []string{"cloneset", "a", "--all"}, code: exit.Usage, want: `--all: must not be used with the name`},
 		"all and labels":           {args: []string{"cloneset", "--all", "-l", "a=b"}, code: exit.Usage, want: "--all: must not be used with --selector"},
 		"another kind":             {args: []string{"deployment/a", "-l", "x=y"}, code: exit.Usage, want: "--selector"},
@@ -56,10 +64,19 @@ func TestTargets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-			api := fakeapi.Client(t).Build()
-			passed := ""
+			api := fakeapi.Client(t, &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "arena"}}).Build()
+			passed, connected, bad := "", false, false
 			f := target.NewFlags(streams, "test", "rollout", "restart")
-			f.Connect = func() (cluster.Connection, error) { return cluster.Connection{Client: api, Namespace: "games"}, nil }
+			f.Connect = func() (cluster.Connection, error) {
+				connected = true
+				return cluster.Connection{Client: api, Namespace: "games"}, nil
+			}
+			f.Check = func() error {
+				if bad {
+					return errors.New("--bad is invalid")
+				}
+				return nil
+			}
 			f.Kubectl = func(_ context.Context, args []string) error {
 				passed = strings.Join(args, " ")
 				return nil
@@ -69,12 +86,16 @@ func TestTargets(t *testing.T) {
 			}}
 			f.AddTo(command)
 			command.Flags().BoolVar(&f.All, "all", false, "")
+			command.Flags().BoolVar(&bad, "bad", false, "")
 			command.SetArgs(test.args)
 			command.SetOut(out)
 			command.SetErr(errOut)
 			err := command.ExecuteContext(t.Context())
 			expect.Equal(t, "exit code", test.code, exit.Code(err))
 			expect.Equal(t, "arguments of kubectl", test.kubectl, passed)
+			if code := exit.Code(err); connected && code == exit.Usage && len(f.Files) == 0 {
+				t.Errorf("the command has connected before it found %v", err)
+			}
 			if err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %q, want %q", err, test.want)
 			}

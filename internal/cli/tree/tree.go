@@ -81,6 +81,7 @@ func newCommand(o *options, program string) *cobra.Command {
 	o.Output.AddTo(command)
 	o.Cluster.AddAllNamespaces(command)
 	o.Cluster.AddTo(command)
+	o.Cluster.CompleteObjects(command, false, 1)
 	return command
 }
 

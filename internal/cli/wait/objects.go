@@ -4,6 +4,7 @@
 package wait
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,6 +47,7 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	o.Check = o.parseRequirements
 	targets, err := o.Targets(cmd.Context(), args)
 	switch {
 	case errors.Is(err, target.ErrOthers) && len(o.For) > 1:
@@ -55,20 +57,13 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 	case err != nil:
 		return err
 	}
-	for _, text := range o.For {
-		e, err := until.ParseObject(text)
-		if err != nil {
-			return fmt.Errorf("--for: %w", err)
-		}
-		o.requirements = append(o.requirements, e)
-	}
 	changes := live.NewSignal()
 	objects, resources := watchedObjects(changes, targets)
 	return o.wait(cmd.Context(), targets[0].Connection, changes, resources, func() (verdicts []until.Verdict, err error) {
 		changes.Lock()
 		defer changes.Unlock()
 		for _, object := range objects {
-			of, err := object.verdicts(o.requirements)
+			of, err := object.verdicts(cmd.Context(), o.requirements)
 			if err != nil {
 				return nil, err
 			}
@@ -76,6 +71,18 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 		}
 		return verdicts, nil
 	})
+}
+
+// parseRequirements parses the expressions for objects.
+func (o *options) parseRequirements() error {
+	for _, text := range o.For {
+		e, err := until.ParseObject(text)
+		if err != nil {
+			return fmt.Errorf("--for: %w", err)
+		}
+		o.requirements = append(o.requirements, e)
+	}
+	return nil
 }
 
 // watchedObject is an object that expressions refer to.
@@ -118,7 +125,7 @@ func watchedObjects(changes *live.Signal, targets []*target.Target) (objects []*
 }
 
 // verdicts evaluates the expressions. The error means that they cannot be met any more.
-func (w *watchedObject) verdicts(requirements []*until.ObjectExpression) (verdicts []until.Verdict, err error) {
+func (w *watchedObject) verdicts(ctx context.Context, requirements []*until.ObjectExpression) (verdicts []until.Verdict, err error) {
 	object := w.all.Items[w.Key()]
 	requires := func(exists bool) bool {
 		return slices.ContainsFunc(requirements, func(e *until.ObjectExpression) bool { return e.Exists() != nil && *e.Exists() == exists })
@@ -132,7 +139,7 @@ func (w *watchedObject) verdicts(requirements []*until.ObjectExpression) (verdic
 	switch {
 	case object != nil || requires(true) || requires(false):
 	case w.first == "":
-		return nil, w.NotFound()
+		return nil, w.NotFound(ctx)
 	default:
 		return nil, exit.Failure(fmt.Errorf("%s has been deleted", w))
 	}

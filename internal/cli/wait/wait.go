@@ -117,7 +117,7 @@ func newCommand(targets *target.Flags, program string) *cobra.Command {
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time to wait; 0 checks once")
 	o.Cluster.AddAllNamespaces(command)
 	o.Cluster.AddTo(command)
-	o.Cluster.CompletePods(command, 0)
+	o.Cluster.CompleteObjects(command, true, 0)
 	return command
 }
 
