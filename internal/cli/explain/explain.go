@@ -107,7 +107,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 		SuggestFor: []string{"describe", "why"},
 		Long:       fmt.Sprintf(long, strings.Join(setKinds(), ", "), strings.Join(podKindNames(), ", ")),
 		Example:    fmt.Sprintf(example, program),
-		Args:       onePod,
+		Args:       oneObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Pod = strings.TrimPrefix(strings.TrimPrefix(args[0], "pods/"), "pod/")
 			if err := o.Validate(); err != nil {
@@ -121,21 +121,26 @@ func newCommand(o *Options, program string) *cobra.Command {
 	flags.StringVar(&o.SeamarkNamespace, "seamark-namespace", configv1alpha1.DefaultNamespace, "namespace of Seamark's programs")
 	o.Output.AddTo(command)
 	o.Cluster.AddTo(command)
-	o.Cluster.CompletePods(command, 1)
+	o.Cluster.CompleteObjects(command, true, 1)
 	o.Cluster.CompleteNames(command, "marker", permission.Markers)
 	return command
 }
 
-// onePod returns an error unless the only argument is the name of a pod.
-func onePod(_ *cobra.Command, args []string) error {
+// isPod reports whether the word is the kind of pods.
+func isPod(word string) bool { return word == "pod" || word == "pods" }
+
+// oneObject returns an error unless there is one argument.
+func oneObject(_ *cobra.Command, args []string) error {
 	switch len(args) {
 	case 1:
 		return nil
 	case 0:
-		return errors.New("the name of a pod is required")
-	default:
-		return fmt.Errorf("%q is unexpected: must be the name of one pod", args[1])
+		return errors.New("the name of a pod, or KIND/NAME, is required")
 	}
+	if kind := args[0]; len(args) == 2 && (isPod(kind) || kinds.ByName(kind) != nil || podKindByName(kind) != nil) {
+		return fmt.Errorf("%q is unexpected: must be KIND/NAME%s", args[1], text.Suggestion(kind+"/"+args[1]))
+	}
+	return fmt.Errorf("%q is unexpected: must be one pod, or one KIND/NAME", args[1])
 }
 
 // Validate returns an error for bad input.
@@ -147,7 +152,9 @@ func (o *Options) Validate() error {
 	if kind, name, found := strings.Cut(o.Pod, "/"); found {
 		switch {
 		case kinds.ByName(kind) == nil && podKindByName(kind) == nil:
-			errs = append(errs, fmt.Errorf("kind: %q is invalid: must be pod or one of %s", kind, strings.Join(slices.Concat(setKinds(), podKindNames()), ", ")))
+			known := slices.Concat(setKinds(), podKindNames())
+			errs = append(errs, fmt.Errorf("kind: %q is invalid: must be pod or one of %s%s", kind, strings.Join(known, ", "),
+				text.Suggestion(text.Closest(kind, known))))
 		case name == "" || strings.Contains(name, "/"):
 			errs = append(errs, fmt.Errorf("name of the %s: %q is invalid: must be one name", kind, name))
 		case o.Marker != "":

@@ -188,8 +188,12 @@ func TestErrors(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"no pod":              {nil, nil, exit.Usage, "the name of a pod is required"},
-		"two pods":            {[]string{"a", "b"}, nil, exit.Usage, `"b" is unexpected: must be the name of one pod`},
+		"no pod":              {nil, nil, exit.Usage, "the name of a pod, or KIND/NAME, is required"},
+		"two pods":            {[]string{"a", "b"}, nil, exit.Usage, `"b" is unexpected: must be one pod, or one KIND/NAME`},
+		"a pod after a kind":  {[]string{"pod", "a"}, nil, exit.Usage, `"a" is unexpected: must be KIND/NAME; did you mean "pod/a"?`},
+		"a set after a kind":  {[]string{"cloneset", "a"}, nil, exit.Usage, `must be KIND/NAME; did you mean "cloneset/a"?`},
+		"misspelled kind":     {[]string{"clonset/a"}, nil, exit.Usage, `podprobemarker, deployment, replicaset, statefulset.apps, daemonset.apps, job; did you mean "cloneset"?`},
+		"name of a set":       {[]string{"agent"}, nil, exit.Failed, `pod "agent" not found in namespace games; there is a daemonset: did you mean "daemonset/agent"?`},
 		"empty name":          {[]string{"pod/"}, nil, exit.Usage, `name of the pod: "" is invalid: must not be empty`},
 		"output":              {[]string{"a", "-o", "wide"}, nil, exit.Usage, `--output: "wide" is invalid: must be text, json or yaml`},
 		"namespace":           {[]string{"a", "--seamark-namespace", ""}, nil, exit.Usage, `--seamark-namespace: "" is invalid: must not be empty`},
@@ -201,7 +205,8 @@ func TestErrors(t *testing.T) {
 		"empty name of a set": {[]string{"ads/"}, nil, exit.Usage, `name of the ads: "" is invalid: must be one name`},
 		"marker of a set":     {[]string{"ads/a", "-m", "b"}, nil, exit.Usage, `--marker: "b" is invalid: only pods have marks`},
 		"set does not exist": {
-			[]string{"DaemonSets.apps.kruise.io/agen"}, nil, exit.Failed, `daemonset "agen" not found in namespace games; did you mean "agent"?`,
+			[]string{"DaemonSets.apps.kruise.io/agen"}, nil, exit.Failed,
+			"daemonset.apps.kruise.io/agen not found in namespace games; the one of Kubernetes is daemonsets.apps/agen; did you mean \"daemonset/agent\"?",
 		},
 		"not settled": {[]string{"ds/agent"}, nil, exit.Failed, "DaemonSet agent is not settled"},
 		"not marked":  {[]string{"game-1"}, nil, exit.Failed, "pod game-1 is not marked as it should be"},

@@ -6,12 +6,14 @@ package explain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/explain/explanation"
 	"github.com/seamark-dev/seamark/internal/cli/tree"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -33,7 +36,6 @@ type podKind struct {
 	// grouped is whether only a name with the group means the kind: apps.kruise.io has one with the same name.
 	grouped bool
 	object  func() client.Object
-	list    func() client.ObjectList
 	// selector returns the selector of the pods of an object.
 	selector func(client.Object) *metav1.LabelSelector
 	// ends is whether the pods are to end.
@@ -45,32 +47,32 @@ func podKinds() []podKind {
 	return []podKind{
 		{
 			kind: "PodProbeMarker", resource: "podprobemarkers", group: v1alpha1.GroupName, short: []string{"ppm"},
-			object: func() client.Object { return &v1alpha1.PodProbeMarker{} }, list: func() client.ObjectList { return &v1alpha1.PodProbeMarkerList{} },
+			object:   func() client.Object { return &v1alpha1.PodProbeMarker{} },
 			selector: selectorOf(func(o *v1alpha1.PodProbeMarker) *metav1.LabelSelector { return o.Spec.Selector }),
 		},
 		{
 			kind: "Deployment", resource: "deployments", group: appsv1.GroupName, short: []string{"deploy"},
-			object: func() client.Object { return &appsv1.Deployment{} }, list: func() client.ObjectList { return &appsv1.DeploymentList{} },
+			object:   func() client.Object { return &appsv1.Deployment{} },
 			selector: selectorOf(func(o *appsv1.Deployment) *metav1.LabelSelector { return o.Spec.Selector }),
 		},
 		{
 			kind: "ReplicaSet", resource: "replicasets", group: appsv1.GroupName, short: []string{"rs"},
-			object: func() client.Object { return &appsv1.ReplicaSet{} }, list: func() client.ObjectList { return &appsv1.ReplicaSetList{} },
+			object:   func() client.Object { return &appsv1.ReplicaSet{} },
 			selector: selectorOf(func(o *appsv1.ReplicaSet) *metav1.LabelSelector { return o.Spec.Selector }),
 		},
 		{
 			kind: "StatefulSet", resource: "statefulsets", group: appsv1.GroupName, short: []string{"sts"}, grouped: true,
-			object: func() client.Object { return &appsv1.StatefulSet{} }, list: func() client.ObjectList { return &appsv1.StatefulSetList{} },
+			object:   func() client.Object { return &appsv1.StatefulSet{} },
 			selector: selectorOf(func(o *appsv1.StatefulSet) *metav1.LabelSelector { return o.Spec.Selector }),
 		},
 		{
 			kind: "DaemonSet", resource: "daemonsets", group: appsv1.GroupName, short: []string{"ds"}, grouped: true,
-			object: func() client.Object { return &appsv1.DaemonSet{} }, list: func() client.ObjectList { return &appsv1.DaemonSetList{} },
+			object:   func() client.Object { return &appsv1.DaemonSet{} },
 			selector: selectorOf(func(o *appsv1.DaemonSet) *metav1.LabelSelector { return o.Spec.Selector }),
 		},
 		{
 			kind: "Job", resource: "jobs", group: batchv1.GroupName, ends: true,
-			object: func() client.Object { return &batchv1.Job{} }, list: func() client.ObjectList { return &batchv1.JobList{} },
+			object:   func() client.Object { return &batchv1.Job{} },
 			selector: selectorOf(func(o *batchv1.Job) *metav1.LabelSelector { return o.Spec.Selector }),
 		},
 	}
@@ -131,7 +133,7 @@ func (o *Options) readPods(ctx context.Context, connection cluster.Connection, k
 		SystemNamespace: o.SeamarkNamespace, Now: o.now(), Unread: map[permission.Resource]permission.Missing{},
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if err := getObject(ctx, connection.Client, kind.kind, kind.permission(), object, kind.list(), key); err != nil {
+	if err := kind.get(ctx, connection.Client, key, object); err != nil {
 		return in, err
 	}
 	selector, err := metav1.LabelSelectorAsSelector(kind.selector(object))
@@ -166,6 +168,38 @@ func (o *Options) readPods(ctx context.Context, connection cluster.Connection, k
 	}
 	in.Lease, in.Elsewhere = r.in.Lease, r.in.Elsewhere
 	return in, r.err
+}
+
+// get reads the object, and names a similar one if there is none.
+func (k *podKind) get(ctx context.Context, c client.Client, key types.NamespacedName, object client.Object) error {
+	err := c.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) && !cluster.IsNotInstalled(err) {
+		gvk, _ := c.GroupVersionKindFor(object)
+		return cluster.NotFound(strings.ToLower(k.kind), key.Name, cluster.Names(ctx, c, gvk, key.Namespace), cluster.Where(key.Namespace))
+	}
+	missing, failure := cluster.MissingOf(err, "get", k.permission(), key.Namespace)
+	if missing != nil {
+		return exit.NoAccess(fmt.Errorf("%s; %s", missing, missing.Fix()))
+	}
+	return failure
+}
+
+// namesake returns the error of a pod that does not exist. It names an object of another kind that has the name.
+func namesake(ctx context.Context, connection cluster.Connection, name string, err error) error {
+	objects := map[string]client.Object{}
+	for _, kind := range kinds.Table() {
+		objects[strings.ToLower(kind.Kind)] = kind.New()
+	}
+	for _, kind := range podKinds() {
+		objects[kind.name()] = kind.object()
+	}
+	for _, kind := range slices.Sorted(maps.Keys(objects)) {
+		// What the user may not read is not named.
+		if connection.Client.Get(ctx, types.NamespacedName{Namespace: connection.Namespace, Name: name}, objects[kind]) == nil {
+			return exit.Failure(fmt.Errorf("%w; there is a %s: did you mean %q?", err, kind, kind+"/"+name))
+		}
+	}
+	return err
 }
 
 // owns reports whether the pod belongs to the workload.

@@ -48,7 +48,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 		return in, err
 	}
 	if err := snapshot.AbsentError(ctx, connection.Client, in.Namespace); err != nil {
-		return in, err
+		return in, namesake(ctx, connection, in.Name, err)
 	}
 	in.Pod, in.Markers = snapshot.Pods[0], snapshot.Markers
 	node := in.Pod.Spec.NodeName

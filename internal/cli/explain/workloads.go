@@ -9,13 +9,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/explain/explanation"
+	"github.com/seamark-dev/seamark/internal/cli/target"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
@@ -58,8 +57,7 @@ func (o *Options) readWorkload(ctx context.Context, connection cluster.Connectio
 	if kind.ClusterScoped {
 		namespace = ""
 	}
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if err := getObject(ctx, connection.Client, kind.Kind, permission.Resource(kind.Definition()), object, kind.NewList(), key); err != nil {
+	if err := target.New(connection, kind, namespace, name).Read(ctx, object); err != nil {
 		return in, err
 	}
 	in.Object = object
@@ -77,32 +75,6 @@ func (o *Options) readWorkload(ctx context.Context, connection cluster.Connectio
 	}
 	in.Lease, in.Events = r.in.Lease, r.in.Events
 	return in, r.err
-}
-
-// getObject reads the object, and names a similar one if there is none.
-func getObject(ctx context.Context, reader client.Reader, kind string, resource permission.Resource, object client.Object, list client.ObjectList,
-	key types.NamespacedName,
-) error {
-	err := reader.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) && !cluster.IsNotInstalled(err) {
-		var names []string
-		// Without the permission to list, nothing is suggested.
-		_ = cluster.Each(ctx, reader, list, func(other client.Object) { names = append(names, other.GetName()) }, client.InNamespace(key.Namespace))
-		return cluster.NotFound(strings.ToLower(kind), key.Name, names, where(key.Namespace))
-	}
-	missing, failure := cluster.MissingOf(err, "get", resource, key.Namespace)
-	if missing != nil {
-		return exit.NoAccess(fmt.Errorf("%s; %s", missing, missing.Fix()))
-	}
-	return failure
-}
-
-// where returns the namespace for a message. It is empty for an object without one.
-func where(namespace string) string {
-	if namespace == "" {
-		return ""
-	}
-	return cluster.Where(namespace)
 }
 
 // readAll lists objects, and notes a missing permission.
