@@ -90,6 +90,7 @@ type Options struct {
 	// Output is the format.
 	Output printing.Report
 
+	program string
 	connect func() (cluster.Connection, error)
 	now     func() time.Time
 }
@@ -101,6 +102,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 }
 
 func newCommand(o *Options, program string) *cobra.Command {
+	o.program = program
 	command := &cobra.Command{
 		Use:        "explain POD|KIND/NAME",
 		Short:      "Explain why a pod is or is not marked, or what a set or a job waits for",

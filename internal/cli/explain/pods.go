@@ -130,7 +130,7 @@ func (o *Options) readPods(ctx context.Context, connection cluster.Connection, k
 	namespace, object := connection.Namespace, kind.object()
 	in := explanation.PodsInput{
 		Kind: kind.kind, Resource: strings.ToLower(kind.kind) + "." + kind.group + "/" + name, Object: object, Ends: kind.ends,
-		SystemNamespace: o.SeamarkNamespace, Now: o.now(), Unread: map[permission.Resource]permission.Missing{},
+		SystemNamespace: o.SeamarkNamespace, Now: o.now(), Program: o.program, Unread: map[permission.Resource]permission.Missing{},
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	if err := kind.get(ctx, connection.Client, key, object); err != nil {

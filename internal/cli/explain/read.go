@@ -38,6 +38,7 @@ const (
 func (o *Options) read(ctx context.Context, connection cluster.Connection) (explanation.Input, error) {
 	in := explanation.Input{
 		Namespace: connection.Namespace, Name: o.Pod, Marker: o.Marker, SystemNamespace: o.SeamarkNamespace, Now: o.now(),
+		Program: o.program,
 		Unread: make(map[permission.Resource]permission.Missing),
 	}
 	snapshot, err := cluster.Read(ctx, connection.Client, cluster.Query{Namespace: in.Namespace, Names: []string{o.Pod}, Whole: true})

@@ -51,7 +51,8 @@ func (o *Options) printSettled(x explanation.WorkloadExplanation) error {
 // readWorkload reads everything that the state of a set or a job depends on, as far as the user may.
 func (o *Options) readWorkload(ctx context.Context, connection cluster.Connection, kind *kinds.Kind, name string) (explanation.WorkloadInput, error) {
 	in := explanation.WorkloadInput{
-		Kind: kind.Kind, SystemNamespace: o.SeamarkNamespace, Now: o.now(), Unread: map[permission.Resource]permission.Missing{},
+		Kind: kind.Kind, SystemNamespace: o.SeamarkNamespace, Now: o.now(), Program: o.program,
+		Unread: map[permission.Resource]permission.Missing{},
 	}
 	namespace, object := connection.Namespace, kind.New()
 	if kind.ClusterScoped {

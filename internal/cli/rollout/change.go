@@ -109,7 +109,7 @@ func (o *options) restart(ctx context.Context, t *object) error {
 		return exit.Failure(fmt.Errorf("%s: cannot be restarted: its strategy is InPlaceOnly, which recreates no pods; delete the pods one after the other, "+
 			"or change the strategy", t))
 	case set.Progress.Paused:
-		return exit.Failure(fmt.Errorf("%s: cannot be restarted while it is paused; run `%s` first", t, t.command("resume")))
+		return exit.Failure(fmt.Errorf("%s: cannot be restarted while it is paused; run `%s` first", t, t.command("rollout resume")))
 	}
 	now := o.now().Format(time.RFC3339)
 	if set.Template.Annotations[inplace.RestartedAt] == now {

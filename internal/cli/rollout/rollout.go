@@ -41,9 +41,9 @@ const example = `  # Change the image, and wait until all pods run it
 // options are what the commands have in common.
 type options struct {
 	*target.Flags
-	// name is the name of the command.
-	name string
-	now  func() time.Time
+	// name is the name of the command, and program is how users call the program.
+	name, program string
+	now           func() time.Time
 }
 
 // New returns the command.
@@ -54,7 +54,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, add := range []func(o *options) *cobra.Command{newStatus, newHistory, newUndo, newPause, newResume, newRestart} {
-		command.AddCommand(add(&options{Flags: target.NewFlags(streams, version), now: time.Now}))
+		command.AddCommand(add(&options{Flags: target.NewFlags(streams, version), program: program, now: time.Now}))
 	}
 	return command
 }
@@ -66,7 +66,7 @@ func (o *options) command(use, short, help string, run func(ctx context.Context,
 	command := &cobra.Command{
 		Use: use + " (KIND/NAME... | KIND NAME... | KIND -l LABELS | -f FILE)", Short: short, Long: short + ".\n\n" + help,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.Run(cmd, args, args, func(ctx context.Context, t *target.Target) error { return run(ctx, &object{Target: t}) })
+			return o.Run(cmd, args, args, func(ctx context.Context, t *target.Target) error { return run(ctx, &object{Target: t, program: o.program}) })
 		},
 	}
 	o.AddTo(command)
@@ -78,6 +78,8 @@ type object struct {
 	*target.Target
 	// content is the object as it was read last.
 	content kinds.Object
+	// program is how users call the program.
+	program string
 	// pinned is the name of the only revision that is waited for, empty for any.
 	pinned string
 }
@@ -110,9 +112,9 @@ func (t *object) read(ctx context.Context) error {
 	return t.Read(ctx, t.content)
 }
 
-// command returns the command of rollouts about the object.
+// command returns a command of this program about the object.
 func (t *object) command(name string) string {
-	command := "seamark rollout " + name + " " + strings.ToLower(t.Kind.Kind) + "/" + t.Name
+	command := t.program + " " + name + " " + strings.ToLower(t.Kind.Kind) + "/" + t.Name
 	if t.Namespace != "" {
 		command += " -n " + t.Namespace
 	}

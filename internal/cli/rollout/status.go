@@ -181,7 +181,7 @@ func (s *status) report(t *object, lines *lines, pods []*corev1.Pod) (done bool,
 	}
 	rest := first(s.waits(&set, pods))
 	if state.Phase == rollout.Paused {
-		rest = "; run `" + t.command("resume") + "`"
+		rest = "; run `" + t.command("rollout resume") + "`"
 	}
 	return false, lines.wait(&set.Progress, fmt.Sprintf("Waiting for %s rollout to finish: %s%s...", t.short(), state.Message, rest))
 }

@@ -56,7 +56,7 @@ func (u *undo) to(ctx context.Context, t *object) error {
 	case err != nil:
 		return err
 	case set.Progress.Paused:
-		return exit.Failure(fmt.Errorf("%s: cannot be rolled back while it is paused; run `%s` first", t, t.command("resume")))
+		return exit.Failure(fmt.Errorf("%s: cannot be rolled back while it is paused; run `%s` first", t, t.command("rollout resume")))
 	}
 	revisions, err := u.revisions(ctx, t, &set)
 	if err != nil {

@@ -64,6 +64,8 @@ type Input struct {
 	Marker string
 	// Now is the current time.
 	Now time.Time
+	// Program is how users call the program seamark, which is the default.
+	Program string
 }
 
 // Verdict is the result of a step.

@@ -4,6 +4,7 @@
 package explanation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,7 +68,7 @@ func (e *explainer) unread(resource permission.Resource, title, what string) boo
 	case !found:
 		return false
 	case missing.Verb == "":
-		e.problem(title, what+" cannot be read, because Seamark is not installed in the cluster", "seamark check", missing.String())
+		e.problem(title, what+" cannot be read, because Seamark is not installed in the cluster", cmp.Or(e.in.Program, "seamark")+" check", missing.String())
 		return true
 	}
 	command := "kubectl"

@@ -4,6 +4,7 @@
 package explanation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,9 +18,24 @@ func (e *explainer) follow() string {
 	if e.following != "" {
 		return e.following
 	}
-	command := fmt.Sprintf("seamark get %s -n %s --watch", e.in.Name, e.in.Namespace)
+	command := e.seamark("get "+e.in.Name) + " --watch"
 	if e.in.Marker != "" {
 		command += " -m " + e.in.Marker
+	}
+	return command
+}
+
+// watching returns the command that shows the states of a marker while they change.
+func (e *explainer) watching(marker string) string { return e.seamark("get") + " -m " + marker + " --watch" }
+
+// explaining returns the command that explains an object.
+func (e *explainer) explaining(object string) string { return e.seamark("explain " + object) }
+
+// seamark returns a command of this program in the namespace of the object, if it belongs to one.
+func (e *explainer) seamark(command string) string {
+	command = cmp.Or(e.in.Program, "seamark") + " " + command
+	if e.in.Namespace != "" {
+		command += " -n " + e.in.Namespace
 	}
 	return command
 }

@@ -73,7 +73,7 @@ func controllerOf(pod *corev1.Pod) *metav1.OwnerReference {
 
 // ofOwner returns the command that explains a set or a job.
 func (e *explainer) ofOwner(owner *metav1.OwnerReference) string {
-	return fmt.Sprintf("seamark explain %s/%s -n %s", strings.ToLower(owner.Kind), owner.Name, e.in.Namespace)
+	return e.explaining(strings.ToLower(owner.Kind) + "/" + owner.Name)
 }
 
 // controller adds the step about the set or the job of the pod. It prevents no mark.

@@ -51,12 +51,14 @@ type PodsInput struct {
 	SystemNamespace string
 	// Now is the current time.
 	Now time.Time
+	// Program is how users call the program seamark.
+	Program string
 }
 
 // pods collects the steps about the pods of a marker or a workload.
 type pods struct {
 	*workload
-	given PodsInput
+	input PodsInput
 	// marker is nil for a workload.
 	marker *v1alpha1.PodProbeMarker
 }
@@ -65,16 +67,16 @@ type pods struct {
 // their nodes, and the states of the probes.
 func Pods(given PodsInput) WorkloadExplanation {
 	namespace, name := given.Object.GetNamespace(), given.Object.GetName()
-	p := &pods{given: given, workload: &workload{explainer: &explainer{invalid: map[string]error{}, in: Input{
+	p := &pods{input: given, workload: &workload{explainer: &explainer{invalid: map[string]error{}, in: Input{
 		Namespace: namespace, Name: name, Markers: given.Markers, Elsewhere: given.Elsewhere, Lease: given.Lease,
-		Unread: given.Unread, SystemNamespace: given.SystemNamespace, Now: given.Now,
+		Unread: given.Unread, SystemNamespace: given.SystemNamespace, Now: given.Now, Program: given.Program,
 	}}}}
 	p.workload.given = WorkloadInput{Kind: given.Kind, Object: given.Object}
 	p.pods = slices.SortedFunc(slices.Values(given.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	p.following = p.kubectl("describe %s", given.Resource)
 	if marker, ok := given.Object.(*v1alpha1.PodProbeMarker); ok {
 		p.marker, p.in.Marker = marker, marker.Name
-		p.following = p.getting()
+		p.following = p.watching(marker.Name)
 	}
 	if p.selection() {
 		p.manager()
@@ -87,11 +89,6 @@ func Pods(given PodsInput) WorkloadExplanation {
 	return x
 }
 
-// getting returns the command that shows the states of the marker while they change.
-func (p *pods) getting() string {
-	return fmt.Sprintf("seamark get -n %s -m %s --watch", p.in.Namespace, p.marker.Name)
-}
-
 // selection adds the steps about the markers and the pods. It returns false if there is nothing more to explain.
 func (p *pods) selection() bool {
 	if p.marker == nil {
@@ -99,7 +96,7 @@ func (p *pods) selection() bool {
 			return false
 		}
 		p.in.Pod = p.pods[0]
-		return p.markers() && len(p.given.States.Rows) > 0
+		return p.markers() && len(p.input.States.Rows) > 0
 	}
 	if len(p.pods) == 0 {
 		p.unselected()
@@ -110,15 +107,15 @@ func (p *pods) selection() bool {
 		return false
 	}
 	p.probed()
-	return len(p.given.States.Rows) > 0
+	return len(p.input.States.Rows) > 0
 }
 
 // running adds the step about the pods of a workload.
 func (p *pods) running() {
 	switch {
 	case len(p.pods) == 0:
-		p.problem("Pods", "it has no pods", p.kubectl("describe %s", p.given.Resource))
-	case p.given.Ends:
+		p.problem("Pods", "it has no pods", p.kubectl("describe %s", p.input.Resource))
+	case p.input.Ends:
 		p.unfinished(p.jobPod, "have succeeded")
 	default:
 		p.unfinished(p.stateOf, "are available")
@@ -134,7 +131,7 @@ func (p *pods) unselected() {
 	}
 	var closest *other
 	var like string
-	for _, pod := range p.given.Near {
+	for _, pod := range p.input.Near {
 		p.in.Pod = pod
 		if o := p.compare(compiled); len(o.unmet) > 0 && (closest == nil || nearer(o, *closest) < 0) {
 			closest, like = &o, pod.Name
@@ -207,7 +204,7 @@ func (p *pods) agents() {
 // agentOf returns why no agent probes the pods of a node, and the command that shows it. It is empty if one is ready, or if a provider
 // probes the pods.
 func (p *pods) agentOf(name string) (why, next string) {
-	node, agent := p.given.Nodes[name], p.given.Agents[name]
+	node, agent := p.input.Nodes[name], p.input.Agents[name]
 	switch {
 	case node == nil:
 		return "the node does not exist", "kubectl get nodes"

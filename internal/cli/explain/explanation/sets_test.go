@@ -103,11 +103,12 @@ func setCases() map[string]workloadCase {
 			next: "kubectl -n ns describe pod arena-a",
 		},
 		"CloneSet, paused": {
-			in: explanation.WorkloadInput{Object: arena(func(set *v1alpha1.CloneSet) {
+			in: explanation.WorkloadInput{Program: "kubectl seamark", Object: arena(func(set *v1alpha1.CloneSet) {
 				set.Spec.UpdateStrategy.Paused = true
 				set.Status.UpdatedReplicas, set.Status.UpdatedAvailableReplicas = 1, 1
 			})},
 			want: []string{"waiting Rollout: the update is paused: 1 of 3 pods are updated", "ok Pods: 0 of 0 are available"},
+			next: "kubectl seamark rollout resume cloneset/arena -n ns",
 		},
 		"SidecarSet, refused": {
 			in: explanation.WorkloadInput{Object: logs(3, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse)},

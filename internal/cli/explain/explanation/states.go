@@ -42,8 +42,8 @@ func (g groups) lines() (lines []string) {
 func (p *pods) states() {
 	rows := map[identity.ID][]*probestatus.Row{}
 	var order []identity.ID
-	for i := range p.given.States.Rows {
-		row := &p.given.States.Rows[i]
+	for i := range p.input.States.Rows {
+		row := &p.input.States.Rows[i]
 		id := identity.ID{Marker: row.Marker, Probe: row.Probe}
 		if !p.shown(row.Marker) {
 			continue
@@ -98,7 +98,7 @@ func (p *pods) probe(id identity.ID, rows []*probestatus.Row) {
 	case hidden == len(rows):
 		step.Verdict, step.Text = Unknown, summary
 	case counts["Pending"] > 0 && counts["Pending"] > problems.size():
-		step.Verdict, step.Text, step.Next = Waiting, summary, p.waitFor(id)
+		step.Verdict, step.Text, step.Next = Waiting, summary, p.watching(id.Marker)
 	default:
 		step.Text = summary
 	}
@@ -109,17 +109,12 @@ func (p *pods) probe(id identity.ID, rows []*probestatus.Row) {
 // maxMessage is the maximum length of the message of a state in a line, in bytes.
 const maxMessage = 120
 
-// waitFor returns the command that shows the states of a probe while they change.
-func (p *pods) waitFor(id identity.ID) string {
-	return fmt.Sprintf("seamark get -n %s -m %s --watch", p.in.Namespace, id.Marker)
-}
-
 // next returns the command that shows why a probe has no state in a pod.
 func (p *pods) next(row *probestatus.Row) string {
 	switch row.Problem.Reason {
 	case diagnosis.Reason(plan.ContainerNotFound), diagnosis.Reason(plan.PortNotFound), diagnosis.Reason(v1alpha1.ProbeCannotRun):
 		return p.kubectl("get podprobemarker %s -o yaml", row.Marker)
 	default:
-		return fmt.Sprintf("seamark explain %s -n %s -m %s", row.Pod, p.in.Namespace, row.Marker)
+		return p.explaining(row.Pod) + " -m " + row.Marker
 	}
 }

@@ -48,6 +48,8 @@ type WorkloadInput struct {
 	SystemNamespace string
 	// Now is the current time.
 	Now time.Time
+	// Program is how users call the program seamark.
+	Program string
 }
 
 // WorkloadExplanation is the answer for one set or job.
@@ -77,7 +79,7 @@ func Workload(given WorkloadInput) WorkloadExplanation {
 	object := given.Object
 	w := &workload{given: given, explainer: &explainer{in: Input{
 		Namespace: object.GetNamespace(), Name: strings.ToLower(given.Kind) + "/" + object.GetName(),
-		Lease: given.Lease, Unread: given.Unread, SystemNamespace: given.SystemNamespace, Now: given.Now,
+		Lease: given.Lease, Unread: given.Unread, SystemNamespace: given.SystemNamespace, Now: given.Now, Program: given.Program,
 	}}}
 	if set, ok := setview.Of(object); ok {
 		set.Rules.Now = given.Now
@@ -144,7 +146,7 @@ func (w *workload) rollout() {
 		return
 	}
 	state := w.set.State()
-	s := Step{Title: "Rollout", Verdict: Waiting, Text: state.Message, Next: w.seamark("rollout status")}
+	s := Step{Title: "Rollout", Verdict: Waiting, Text: state.Message, Next: w.seamark("rollout status " + w.in.Name)}
 	switch state.Phase {
 	case rollout.NotObserved: // The step about the generation says it.
 		return
@@ -153,14 +155,9 @@ func (w *workload) rollout() {
 	case rollout.Stalled:
 		s.Verdict, s.Next = Problem, w.cause()
 	case rollout.Paused:
-		s.Next = w.seamark("rollout resume")
+		s.Next = w.seamark("rollout resume " + w.in.Name)
 	}
 	w.add(s)
-}
-
-// seamark returns a command about the object.
-func (w *workload) seamark(command string) string {
-	return fmt.Sprintf("seamark %s %s/%s -n %s", command, strings.ToLower(w.given.Kind), w.given.Object.GetName(), w.in.Namespace)
 }
 
 // parts adds the steps about what the object consists of.
