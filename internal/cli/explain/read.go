@@ -39,7 +39,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 	in := explanation.Input{
 		Namespace: connection.Namespace, Name: o.Pod, Marker: o.Marker, SystemNamespace: o.SeamarkNamespace, Now: o.now(),
 		Program: o.program,
-		Unread: make(map[permission.Resource]permission.Missing),
+		Unread:  make(map[permission.Resource]permission.Missing),
 	}
 	snapshot, err := cluster.Read(ctx, connection.Client, cluster.Query{Namespace: in.Namespace, Names: []string{o.Pod}, Whole: true})
 	if err != nil {

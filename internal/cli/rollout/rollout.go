@@ -66,7 +66,9 @@ func (o *options) command(use, short, help string, run func(ctx context.Context,
 	command := &cobra.Command{
 		Use: use + " (KIND/NAME... | KIND NAME... | KIND -l LABELS | -f FILE)", Short: short, Long: short + ".\n\n" + help,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.Run(cmd, args, args, func(ctx context.Context, t *target.Target) error { return run(ctx, &object{Target: t, program: o.program}) })
+			return o.Run(cmd, args, args, func(ctx context.Context, t *target.Target) error {
+				return run(ctx, &object{Target: t, program: o.program})
+			})
 		},
 	}
 	o.AddTo(command)

@@ -180,8 +180,11 @@ func (s *status) report(t *object, lines *lines, pods []*corev1.Pod) (done bool,
 		return true, exit.Failure(fmt.Errorf("%s exceeded its progress deadline: %s", t.short(), text.Line(state.Message)+first(s.waits(&set, pods))))
 	}
 	rest := first(s.waits(&set, pods))
-	if state.Phase == rollout.Paused {
+	switch {
+	case state.Phase == rollout.Paused:
 		rest = "; run `" + t.command("rollout resume") + "`"
+	case set.Progress.Guarded != "":
+		rest += "; to see how they get free, run `" + t.command("explain") + "`"
 	}
 	return false, lines.wait(&set.Progress, fmt.Sprintf("Waiting for %s rollout to finish: %s%s...", t.short(), state.Message, rest))
 }

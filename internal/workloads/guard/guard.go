@@ -8,6 +8,7 @@ package guard
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -94,6 +95,15 @@ func (h Held) Add(name, pod string) {
 	default:
 		h[name].Insert(pod)
 	}
+}
+
+// FirstOf returns the first guard and the first pod that a Message names, both empty if the text is none.
+func FirstOf(message string) (name, pod string) {
+	parts := regexp.MustCompile(`^PodDisruptionBudget ([a-z0-9.-]+) guards ([a-z0-9./-]+)`).FindStringSubmatch(message)
+	if parts == nil {
+		return "", ""
+	}
+	return parts[1], parts[2]
 }
 
 // Message describes the pods for users, empty if there are none. It has at most three names of pods per guard, of at most three

@@ -77,6 +77,10 @@ func TestMessage(t *testing.T) {
 		held.Add("busy", pod)
 	}
 	expect.Equal(t, "message", "PodDisruptionBudget busy guards a, b, c and 1 more", held.Message())
+	name, pod := guard.FirstOf(held.Message())
+	expect.Equal(t, "first guard and pod", "busy a", name+" "+pod)
+	name, pod = guard.FirstOf("PodDisruptionBudget $(reboot) guards a")
+	expect.Equal(t, "first of another text", "", name+pod)
 	for _, name := range []string{"x", "y", "z", "w"} {
 		held.Add(name, "a")
 	}

@@ -26,7 +26,9 @@ func (e *explainer) follow() string {
 }
 
 // watching returns the command that shows the states of a marker while they change.
-func (e *explainer) watching(marker string) string { return e.seamark("get") + " -m " + marker + " --watch" }
+func (e *explainer) watching(marker string) string {
+	return e.seamark("get") + " -m " + marker + " --watch"
+}
 
 // explaining returns the command that explains an object.
 func (e *explainer) explaining(object string) string { return e.seamark("explain " + object) }

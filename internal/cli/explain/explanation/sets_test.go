@@ -13,6 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/explain/explanation"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -101,6 +102,23 @@ func setCases() map[string]workloadCase {
 				"  node a, pod arena-a: container main waits: ImagePullBackOff: no such image",
 			},
 			next: "kubectl -n ns describe pod arena-a",
+		},
+		"CloneSet, pods are guarded": {
+			in: explanation.WorkloadInput{Object: arena(func(set *v1alpha1.CloneSet) {
+				set.Status.UpdatedReplicas, set.Status.UpdatedAvailableReplicas = 1, 1
+				set.Status.Conditions = []v1alpha1.CloneSetCondition{{
+					Type: planning.PodsGuarded, Status: corev1.ConditionTrue, Reason: "Guarded",
+					Message: "PodDisruptionBudget busy guards arena-a, arena-b", LastTransitionTime: ago(time.Minute),
+				}}
+			})},
+			want: []string{
+				"waiting Condition PodsGuarded: True (Guarded) for 60s: PodDisruptionBudget busy guards arena-a, arena-b",
+				"  a pod is free when its labels no longer match the selector of the budget",
+				"  to release one at once: kubectl -n ns label pod arena-a seamark.dev/guard-exempt=",
+				"waiting Rollout: 1 of 3 pods are updated: PodDisruptionBudget busy guards arena-a, arena-b",
+				"ok Pods: 0 of 0 are available",
+			},
+			next: "kubectl -n ns describe pdb busy",
 		},
 		"CloneSet, paused": {
 			in: explanation.WorkloadInput{Program: "kubectl seamark", Object: arena(func(set *v1alpha1.CloneSet) {

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+	"github.com/seamark-dev/seamark/internal/workloads/guard"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/rollout"
@@ -200,13 +201,33 @@ func (w *workload) status() {
 	for i := range stored.Status.Conditions {
 		c := &stored.Status.Conditions[i]
 		if severity := w.severity(c); severity != "" {
-			w.add(Step{
-				Title: "Condition " + c.Type, Verdict: Verdict(severity), Text: fmt.Sprintf(
-					"%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message,
-				), Next: w.shows(c),
-			})
+			s := Step{Title: "Condition " + c.Type, Verdict: Verdict(severity), Text: fmt.Sprintf(
+				"%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message,
+			), Next: w.shows(c)}
+			if c.Type == planning.PodsGuarded {
+				w.guarded(&s, c.Message)
+			}
+			w.add(s)
 		}
 	}
+}
+
+// guarded adds to the step how the first pod that a guard protects gets free.
+func (w *workload) guarded(s *Step, message string) {
+	budget, pod := guard.FirstOf(message)
+	if budget == "" {
+		return
+	}
+	// A SidecarSet belongs to no namespace: its message has those of the pods.
+	namespace, name, found := strings.Cut(pod, "/")
+	if !found {
+		namespace, name = w.in.Namespace, pod
+	}
+	s.Evidence = []string{
+		"a pod is free when its labels no longer match the selector of the budget",
+		fmt.Sprintf("to release one at once: kubectl -n %s label pod %s %s=", namespace, name, v1alpha1.GuardExemptKey),
+	}
+	s.Next = fmt.Sprintf("kubectl -n %s describe pdb %s", namespace, budget)
 }
 
 // shows returns the command that shows the cause of a condition: a pod, if the condition is about how far the pods are.
