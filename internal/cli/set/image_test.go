@@ -78,6 +78,7 @@ func TestImage(t *testing.T) {
 			args: []string{"broadcastjob/a", "main=x"}, code: exit.Failed, want: "set image supports only CloneSet, StatefulSet, DaemonSet, SidecarSet",
 		},
 		"another group":     {args: []string{"deployment/a", "main=x", "--dry-run=client"}, want: "kubectl set image --dry-run=client -- deployment/a main=x"},
+		"no equals sign":    {args: []string{"cloneset/arena", "main"}, code: exit.Usage, want: `an image is required: "main" is not CONTAINER=IMAGE`},
 		"no image":          {args: []string{"cloneset/arena"}, code: exit.Usage, want: "an image is required: CONTAINER=IMAGE"},
 		"an empty image":    {args: []string{"cloneset/arena", "main="}, code: exit.Usage, want: `"main=" is invalid: must be CONTAINER=IMAGE`},
 		"an image twice":    {args: []string{"cloneset/arena", "main=a", "main=b"}, code: exit.Usage, want: `"main=b" is invalid: the container main has`},

@@ -128,6 +128,8 @@ func split(args []string) (names []string, images []pair, err error) {
 		images = append(images, pair{container, image})
 	}
 	switch {
+	case len(images) == 0 && len(args) > 1:
+		return nil, nil, fmt.Errorf("an image is required: %q is not CONTAINER=IMAGE", args[len(args)-1])
 	case len(images) == 0:
 		return nil, nil, errors.New("an image is required: CONTAINER=IMAGE")
 	case len(images) > 1 && slices.ContainsFunc(images, func(p pair) bool { return p.container == all }):
