@@ -143,7 +143,7 @@ func (s *Selector) Parse() (labels.Selector, error) {
 }
 
 // PodNames returns the names of pods among the arguments of a command, which may begin with pod/, each
-// once. The error is about an empty name, or one with -A.
+// once. The error is about an empty name, one with another kind, a kind without a name, or a name with -A.
 func (f *Flags) PodNames(args []string) ([]string, error) {
 	var names []string
 	for _, arg := range args {
@@ -151,6 +151,10 @@ func (f *Flags) PodNames(args []string) ([]string, error) {
 		switch {
 		case name == "":
 			return args, fmt.Errorf("name of a pod: %q is invalid: must not be empty", arg)
+		case strings.Contains(name, "/"):
+			return args, fmt.Errorf("name of a pod: %q is invalid: must be NAME or pod/NAME", arg)
+		case arg == "pod" || arg == "pods": // A pod with such a name is pod/pods.
+			return args, fmt.Errorf("name of a pod: %q is invalid: must be NAME or pod/NAME, without a kind before it", arg)
 		case f.AllNamespaces:
 			return args, fmt.Errorf("--all-namespaces: must not be used with the name of a pod: %q", name)
 		case !slices.Contains(names, name):

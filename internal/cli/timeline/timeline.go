@@ -66,10 +66,11 @@ func New(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Pod = args[0]
-			if err := o.Validate(); err != nil {
+			pods, err := o.Flags.PodNames(args)
+			if err = errors.Join(err, o.Validate()); err != nil {
 				return err
 			}
+			o.Pod = pods[0]
 			return o.Run(cmd.Context())
 		},
 	}
