@@ -47,6 +47,8 @@ type Verdict struct {
 	// Met is whether at least one pod matches and all matching pods, or one of them if Any is set,
 	// meet the requirement.
 	Met bool
+	// Pods is the number of pods that match.
+	Pods int
 	// Last describes the pods that do not meet the requirement. It is empty if Met is true.
 	Last string
 }
@@ -130,20 +132,19 @@ func (w *Watch) Verdicts() []Verdict {
 	for i, e := range w.expressions {
 		verdict := Verdict{Expression: e.String()}
 		var unmet []string
-		matched := 0
 		for _, key := range w.order {
 			if !e.matches(key.Namespace, key.Name) {
 				continue
 			}
-			matched++
+			verdict.Pods++
 			if met, last := w.pods[key].evaluate(i, e); !met {
 				unmet = append(unmet, fmt.Sprintf("%s has %s", key.Name, last))
 			}
 		}
 		switch {
-		case matched == 0:
+		case verdict.Pods == 0:
 			verdict.Last = "no pod matches"
-		case len(unmet) == matched, len(unmet) > 0 && !w.Any:
+		case len(unmet) == verdict.Pods, len(unmet) > 0 && !w.Any:
 			verdict.Last = strings.Join(unmet, ", ")
 		default:
 			verdict.Met = true

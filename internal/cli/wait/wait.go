@@ -33,10 +33,12 @@ as in 'seamark local --until':
   event=REASON[:TEXT]          an event that the API server still has, or a new one
   restarts=N                   at least N restarts of the containers in total
   pod/NAME REQUIREMENT         the same for these pods: NAME may contain *, ? and [a-z]
+  jsonpath={PATH}[=VALUE], create, delete
+                               passed to 'kubectl wait': must be the only --for
 
 All expressions must be met at the same time, each by at least one pod, and by all pods that it
 selects. With --any, one of these pods is enough for each expression. Pods that are created later
-count, too.
+count, too, so the wait for a pod that does not exist does not end before --timeout.
 
 For objects of apps.kruise.io, named as KIND/NAME or KIND NAME, selected by KIND -l LABELS, or
 those of the files in -f, each --for is one of:
@@ -47,9 +49,9 @@ those of the files in -f, each --for is one of:
 
 Conditions and fields count once status.observedGeneration has reached metadata.generation: those
 of an earlier specification do not. The wait for condition=Ready ends at once with the exit code 1
-if the object is Stalled: progressDeadlineSeconds have passed. An object that does not exist ends
-it, too, unless create or delete is among the expressions. Other objects, such as deployment/web,
-are passed to 'kubectl wait', with one --for.
+if the object is Stalled: progressDeadlineSeconds have passed. Unlike a pod, an object that does not
+exist ends the wait at once, unless create or delete is among the expressions. Other objects, such
+as deployment/web, are passed to 'kubectl wait', with one --for.
 
 Exit codes: 0 if all expressions are met; 1 after --timeout; 2 for bad input; 3 if the cluster
 cannot be reached, or pods, events or objects cannot be read.`
@@ -100,8 +102,11 @@ func newCommand(targets *target.Flags, program string) *cobra.Command {
 		Long:    long,
 		Example: fmt.Sprintf(example, program),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.isOfObjects(args) {
+			switch {
+			case o.isOfObjects(args):
 				return o.runObjects(cmd, args)
+			case slices.ContainsFunc(o.For, isOfKubectl):
+				return o.passPods(cmd, args)
 			}
 			if err := o.Complete(args); err != nil {
 				return err
@@ -130,7 +135,7 @@ func (o *options) Complete(args []string) error {
 	selected := len(o.Pods) > 0 || o.Selector.Text != ""
 	for _, text := range o.For {
 		parse := until.ParseRequirement
-		if strings.HasPrefix(strings.TrimSpace(text), "pod/") {
+		if isOfPod(text) {
 			parse = until.Parse
 		} else if !selected {
 			errs = append(errs, errors.New("select pods: by their names, by --selector, or by pod/NAME in each --for"))
@@ -146,6 +151,37 @@ func (o *options) Complete(args []string) error {
 		errs = append(errs, fmt.Errorf("--selector: %q is invalid: must not be used with the name of a pod", o.Selector.Text))
 	}
 	return errors.Join(append(errs, o.validate())...)
+}
+
+// isOfPod reports whether an expression names its pods.
+func isOfPod(expression string) bool { return strings.HasPrefix(strings.TrimSpace(expression), "pod/") }
+
+// isOfKubectl reports whether an expression is one for pods that only kubectl knows.
+func isOfKubectl(expression string) bool {
+	form, _, _ := strings.Cut(strings.TrimSpace(expression), "=")
+	return slices.Contains([]string{"create", "delete", "jsonpath"}, form)
+}
+
+// passPods passes the wait for pods to kubectl.
+func (o *options) passPods(cmd *cobra.Command, args []string) error {
+	errs := []error{o.validate()}
+	pods, err := o.Cluster.PodNames(args)
+	if len(o.For) > 1 || o.Any {
+		errs = append(errs, errors.New("--for: create, delete and jsonpath must be the only expression for pods, without --any"))
+	}
+	if len(pods) == 0 && o.Selector.Text == "" {
+		errs = append(errs, errors.New("select pods: by their names, or by --selector"))
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return err
+	}
+	for i := range pods {
+		pods[i] = "pod/" + pods[i]
+	}
+	if len(pods) == 0 {
+		pods = []string{"pods"}
+	}
+	return o.PassOn(cmd, pods)
 }
 
 // validate checks the flags of waits for pods and for other objects.

@@ -200,11 +200,12 @@ func TestWait(t *testing.T) {
 	}{
 		"one pod is enough": {
 			args: []string{"-l", "app=db", "--for", "label=role=primary", "--any"},
-			want: "label=role=primary: met\n",
+			want: "pods -l app=db label=role=primary: met\n",
 		},
 		"all pods must comply": {
 			args: []string{"-l", "app=db", "--for", "label=role=primary"}, code: exit.Failed, after: defaultTimeout,
-			want: "label=role=primary: not met: db-1 has \"secondary\"\nError: 1 of 1 expressions not met after 30s; use --any if one pod is enough\n",
+			want: "pods -l app=db label=role=primary: not met: db-1 has \"secondary\"\n" +
+				"Error: 1 of 1 expressions not met after 30s; use --any if one pod is enough\n",
 		},
 		"a label changes": {
 			args: []string{"db-1", "--for", "label=role=primary"}, changes: []change{setRole("db-0", "secondary"), setRole("db-1", "primary")},
@@ -237,11 +238,11 @@ func TestWait(t *testing.T) {
 		},
 		"check once": {
 			args: []string{"db-1", "--for", "label=role=primary", "--timeout", "0"}, code: exit.Failed,
-			want: "label=role=primary: not met: db-1 has \"secondary\"\nError: 1 of 1 expressions not met after 0s; use --any if one pod is enough\n",
+			want: "pod/db-1 label=role=primary: not met: db-1 has \"secondary\"\nError: 1 of 1 expressions not met after 0s\n",
 		},
 		"no pod": {
-			args: []string{"-l", "app=none", "--any", "--for", "label=!role", "--timeout", "1s"}, code: exit.Failed, after: time.Second,
-			want: "label=!role: not met: no pod matches\nError: 1 of 1 expressions not met after 1s\n",
+			args: []string{"-l", "app=none", "--for", "label=!role", "--timeout", "1s"}, code: exit.Failed, after: time.Second,
+			want: "pods -l app=none label=!role: not met: no pod matches\nError: 1 of 1 expressions not met after 1s\n",
 		},
 		"events are forbidden": {
 			args: []string{"db-0", "--for", "event=Started"}, code: exit.Access,
@@ -259,7 +260,15 @@ func TestWait(t *testing.T) {
 		"bad timeout": {
 			args: []string{"db-0", "--for", "label=a", "--timeout", "-1s"}, code: exit.Usage, want: "--timeout: -1s is invalid: must be 0 or more",
 		},
-		"name and selector": {args: []string{"db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of a pod"},
+		"kubectl waits for the deletion of a pod": {args: []string{"pod/db-0", "db-1", "--for", "delete"}, want: "kubectl wait --for=delete -- pod/db-0 pod/db-1"},
+		"kubectl waits for a field of pods": {
+			args: []string{"-l", "app=db", "--for", "jsonpath={.status.phase}=Running"},
+			want: "kubectl wait --for=jsonpath={.status.phase}=Running --selector=app=db -- pods",
+		},
+		"deletion and a label": {args: []string{"db-0", "--for", "delete", "--for", "label=a"}, code: exit.Usage, want: "--for: create, delete and jsonpath must be"},
+		"deletion of no pods":  {args: []string{"--for", "delete"}, code: exit.Usage, want: "select pods: by their names, or by --selector"},
+		"a kind as in kubectl": {args: []string{"pod", "db-0", "--for", "label=a"}, code: exit.Usage, want: `"pod" is invalid: must be NAME or pod/NAME, without a kind`},
+		"name and selector":    {args: []string{"db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of a pod"},
 		"a set is ready": {
 			args: []string{"cloneset/arena", "--for", "condition=Ready"}, changes: []change{status(set("arena", 1, "True")), status(set("arena", 2, "True"))},
 			after: 2 * time.Second, want: "cloneset.apps.kruise.io/arena condition=Ready: met\n",

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
@@ -146,16 +147,32 @@ func (o *options) verdicts(w *watched) []until.Verdict {
 			Event: &local.PodEvent{Type: event.Type, Reason: event.Reason, Message: event.Message},
 		})
 	}
-	return verdicts.Verdicts()
+	all := verdicts.Verdicts()
+	for i := range all {
+		if !isOfPod(all[i].Expression) {
+			all[i].Expression = o.selection() + " " + all[i].Expression
+		}
+	}
+	return all
+}
+
+// selection returns the pods that the arguments or the labels select, as users write them.
+func (o *options) selection() string {
+	if len(o.Pods) == 0 {
+		return "pods -l " + text.Shell([]string{o.Selector.Text})
+	}
+	return "pod/" + strings.Join(o.Pods, " pod/")
 }
 
 // report prints the verdicts. It returns an error if an expression is not met.
 func (o *options) report(verdicts []until.Verdict) error {
-	unmet := 0
+	unmet, hint := 0, ""
 	for _, verdict := range verdicts {
 		state := "met"
 		if !verdict.Met {
-			unmet++
+			if unmet++; verdict.Pods > 1 && !o.Any {
+				hint = "; use --any if one pod is enough"
+			}
 			state = "not met: " + text.Truncate(text.Line(verdict.Last), maxLast)
 		}
 		if _, err := fmt.Fprintf(o.Out, "%s: %s\n", verdict.Expression, state); err != nil {
@@ -164,10 +181,6 @@ func (o *options) report(verdicts []until.Verdict) error {
 	}
 	if unmet == 0 {
 		return nil
-	}
-	hint := ""
-	if !o.Any && len(o.expressions) > 0 {
-		hint = "; use --any if one pod is enough"
 	}
 	return exit.Failure(fmt.Errorf("%d of %d expressions not met after %s%s", unmet, len(verdicts), o.Timeout, hint))
 }
