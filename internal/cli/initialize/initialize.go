@@ -80,7 +80,7 @@ func New(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
 	o := &Options{IOStreams: streams, marker: marker, probe: &marker.Spec.Probes[0]}
 	command := &cobra.Command{
 		Use:     "init (--exec COMMAND | --http PATH:PORT | --tcp PORT | --grpc PORT[/SERVICE]) (-l SELECTOR | -f FILE)",
-		Short:   "Write a marker from flags",
+		Short:   "Write a marker from flags, or from flags and a workload",
 		Long:    long,
 		Example: example,
 		Args:    cobra.NoArgs,

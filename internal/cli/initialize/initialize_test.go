@@ -235,7 +235,10 @@ func TestErrors(t *testing.T) {
 			"--name: required: the selector has no label whose value can be used\n--container: required: the selector has no label whose value can be used",
 		},
 		"same label": {append([]string{"--label", "busy=x"}, valid...), `--label: "busy" occurs twice`},
-		"period":     {append([]string{"--period", "1500ms"}, valid...), "--period: 1.5s is invalid: must be whole seconds, at least 1s"},
+		"three values": {
+			[]string{"--tcp", "1", "-l", "app=a", "--label", "x=1,2,3"}, `--label: "x=1,2,3" is invalid: must have at most two values, for the states Succeeded`,
+		},
+		"period": {append([]string{"--period", "1500ms"}, valid...), "--period: 1.5s is invalid: must be whole seconds, at least 1s"},
 		"short period": {
 			append([]string{"--period", "1s", "--timeout", "2s"}, valid...),
 			"--timeout: the timeout of 2 s is longer than the period of 1 s: set periodSeconds to 2 or more, or timeoutSeconds to 1 or less",

@@ -95,7 +95,11 @@ func (e *flagErrors) note(flag string, err error) {
 func (o *Options) addMarks(errs *flagErrors) {
 	succeeded, failed := newPolicy(v1alpha1.ProbeSucceeded), newPolicy(v1alpha1.ProbeFailed)
 	for _, label := range o.Labels {
-		errs.note("label", addMark(label, succeeded.Labels, failed.Labels))
+		err := addMark(label, succeeded.Labels, failed.Labels)
+		if strings.Count(label, ",") > 1 { // Values of annotations may have commas.
+			err = fmt.Errorf("%q is invalid: must have at most two values, for the states Succeeded and Failed", label)
+		}
+		errs.note("label", err)
 	}
 	for _, annotation := range o.Annotations {
 		errs.note("annotation", addMark(annotation, succeeded.Annotations, failed.Annotations))
