@@ -242,13 +242,13 @@ func (r checkReport) print(out io.Writer) error {
 			fmt.Fprintf(out, "         pods:       %s\n", f.Pods)
 		}
 	}
-	checked := []string{fmt.Sprintf("%d %ss", r.Markers, migration.MarkerKind)}
+	checked := []string{text.Count(r.Markers, migration.MarkerKind)}
 	for _, kind := range kinds.Table() {
-		checked = append(checked, fmt.Sprintf("%d %ss", r.Objects[kind.Kind], kind.Kind))
+		checked = append(checked, text.Count(r.Objects[kind.Kind], kind.Kind))
 	}
 	last := len(checked) - 1
-	_, err := fmt.Fprintf(out, "Checked %s and %s: %d findings, of which %d block a migration.\n",
-		strings.Join(checked[:last], ", "), checked[last], len(r.Findings), r.blocking())
+	_, err := fmt.Fprintf(out, "Checked %s and %s: %s, of which %d block a migration.\n",
+		strings.Join(checked[:last], ", "), checked[last], text.Count(len(r.Findings), "finding"), r.blocking())
 	if err == nil && r.files {
 		_, err = fmt.Fprintln(out, "The manifests were checked by the rules of Seamark. Whether OpenKruise accepts them was not checked.")
 	}

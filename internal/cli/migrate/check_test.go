@@ -49,7 +49,7 @@ changes  CloneSet game/c
 changes  StatefulSet game/s0, game/s1, game/s2, game/s3, game/s4, game/s5, game/s6, game/s7, game/s8, game/s9 and 2990 more
          OpenKruise: a
          Seamark:    b
-Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3003 findings, of which 1 block a migration.
+Checked 1 PodProbeMarker, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3003 findings, of which 1 block a migration.
 `
 	var out bytes.Buffer
 	expect.NoError(t, report.print(&out))
@@ -109,7 +109,7 @@ changes  PodProbeMarker game/m  spec.probes[0].probe
          Seamark:    runs unset failureThreshold: 3
          place:      standard input:14:7
          action:     set the fields, or keep OpenKruise's values with manager.config.probeDefaults
-Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3 findings, of which 1 block a migration.
+Checked 1 PodProbeMarker, 0 CloneSets, 1 StatefulSet, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3 findings, of which 1 block a migration.
 ` + unchecked
 	const versions = `apiVersion: apps.kruise.io/v1beta1
 kind: CloneSet
@@ -140,7 +140,7 @@ blocks   PodProbeMarker m
          OpenKruise: not checked: this command has only the rules of Seamark
          Seamark:    does not follow it: spec.probes[0].podConditionType: "Ready" is invalid: must not be a condition type of Kubernetes
          action:     correct the marker, or delete and create it
-Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3 findings, of which 3 block a migration.
+Checked 1 PodProbeMarker, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3 findings, of which 3 block a migration.
 `
 	const unknown = `{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: u}}
 ---
