@@ -86,14 +86,17 @@ func (f *Flags) completeKind(cmd *cobra.Command, prefix, typed string, kind sche
 	return withPrefix(found, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteObjects completes the arguments of the command with names of kinds, which may be others than those of apps.kruise.io, and
-// then with KIND/NAME, or with names after a kind. Without a kind, the arguments may also be names of pods if pods is true.
+// CompleteObjects completes the arguments of the command with KIND/NAME of the kinds of apps.kruise.io, or with names after a
+// kind. The arguments may also be names of pods, and pod/NAME, if pods is true. Their number is limited by limit; 0 is no limit.
 func (f *Flags) CompleteObjects(command *cobra.Command, pods bool, limit int) {
 	command.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if limit > 0 && len(args) >= limit {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		word, _, hasName := strings.Cut(typed, "/")
+		if pods && hasName && (word == "pod" || word == "pods") {
+			return f.completeKind(cmd, word+"/", typed, kindOf(permission.Pods))
+		}
 		if kind := kinds.ByName(word); hasName && kind != nil {
 			return f.completeKind(cmd, word+"/", typed, kind.GroupVersionKind)
 		}
