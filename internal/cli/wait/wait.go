@@ -169,6 +169,9 @@ func (o *options) passPods(cmd *cobra.Command, args []string) error {
 	if len(o.For) > 1 || o.Any {
 		errs = append(errs, errors.New("--for: create, delete and jsonpath must be the only expression for pods, without --any"))
 	}
+	if len(pods) > 0 && o.Selector.Text != "" {
+		errs = append(errs, fmt.Errorf("--selector: %q is invalid: must not be used with the name of a pod", o.Selector.Text))
+	}
 	if len(pods) == 0 && o.Selector.Text == "" {
 		errs = append(errs, errors.New("select pods: by their names, or by --selector"))
 	}
