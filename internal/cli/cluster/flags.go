@@ -1,10 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster connects the commands of the program seamark to a cluster. It has the flags of
-// kubectl that select the cluster, the user and the namespace; a client; Read, which reads what
-// the commands show in one call and records what the user may not read; completion of names; and
-// suggestions for misspelled names.
+// Package cluster connects the commands of the program seamark to a cluster, as kubectl does, and reads what they show. What the
+// user may not read is recorded, and names are completed and suggested.
 //
 // Errors of this package have the right exit code: see package exit.
 package cluster

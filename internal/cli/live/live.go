@@ -1,11 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live keeps the rows of package probestatus up to date by watching the cluster. It is what
-// cluster.Read is for one moment: the same objects, trimmed in the same way, and the same rows, of
-// which only those that may have changed are computed again. Reflectors of client-go list and
-// watch; after an outage or an expired watch they list again, and only differences are changes.
-// `seamark wait` and `seamark rollout status` follow objects in the same way: see Signal.
+// Package live follows objects of the cluster for commands that watch. A Watch keeps the rows of package probestatus up to date. It
+// is what cluster.Read is for one moment: the same objects, trimmed in the same way, and the same rows, of which only those that may
+// have changed are computed again. A Signal says when objects of any kind have changed, for commands that wait. Reflectors of
+// client-go list and watch; after an outage or an expired watch they list again, and only differences are changes.
 package live
 
 import (

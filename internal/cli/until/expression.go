@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package until parses and evaluates the expressions that a local run waits for. An
-// expression selects pods and states one requirement that each of them must meet:
+// Package until parses and evaluates the expressions that `seamark local --until` and `seamark wait` wait for: an Expression for
+// pods, and an ObjectExpression for other objects. That for pods selects them and states one requirement that each of them must meet:
 //
 //	pod/NAME condition=TYPE[:STATUS]    condition=TYPE=STATUS
 //	pod/NAME label=KEY[:VALUE]          label=!KEY
