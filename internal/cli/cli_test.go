@@ -69,7 +69,8 @@ func TestProgramName(t *testing.T) {
 		if err := command.ExecuteContext(t.Context()); exit.Code(err) != exit.Usage {
 			t.Errorf("unknown command: error %v", err)
 		}
-		if text := `unknown command "lokal" for "` + want + `"; did you mean "local"?` + "\nSee '" + want + " --help' for usage.\n"; !strings.Contains(errOut.String(), text) {
+		text := `unknown command "lokal" for "` + want + `"; did you mean "local"?` + "\nSee '" + want + " --help' for usage.\n"
+		if !strings.Contains(errOut.String(), text) {
 			t.Errorf("error of %s does not contain %q:\n%s", program, text, errOut)
 		}
 	}
@@ -105,15 +106,19 @@ func TestBadInput(t *testing.T) {
 		input string
 		want  string
 	}{
-		"unknown command":          {args: []string{"locale"}, want: `unknown command "locale" for "seamark"; did you mean "local"?`},
-		"no similar command":       {args: []string{"foo"}, want: "unknown command \"foo\" for \"seamark\"\nSee 'seamark --help' for usage.\n"},
-		"other name of a command":  {args: []string{"list"}, want: `unknown command "list" for "seamark"; did you mean "get"?`},
-		"start of commands":        {args: []string{"ti"}, want: `; did you mean "timeline"?`},
-		"unknown subcommand":       {args: []string{"rollout", "stauts"}, want: `unknown command "stauts" for "seamark rollout"; did you mean "status"?`},
-		"unknown shell":            {args: []string{"completion", "bsh"}, want: `unknown command "bsh" for "seamark completion"; did you mean "bash"?`},
-		"unknown help":             {args: []string{"help", "lnt"}, want: "unknown command \"lnt\" for \"seamark\"; did you mean \"lint\"?\nSee 'seamark --help'"},
-		"help of too much":         {args: []string{"help", "lint", "x"}, want: `unknown command "x" for "seamark lint"`},
-		"unknown flag":             {args: []string{"get", "--stat", "x"}, want: "unknown flag: --stat; did you mean \"--state\"?\nSee 'seamark get --help' for usage.\n"},
+		"unknown command":         {args: []string{"locale"}, want: `unknown command "locale" for "seamark"; did you mean "local"?`},
+		"no similar command":      {args: []string{"foo"}, want: "unknown command \"foo\" for \"seamark\"\nSee 'seamark --help' for usage.\n"},
+		"other name of a command": {args: []string{"list"}, want: `unknown command "list" for "seamark"; did you mean "get"?`},
+		"start of commands":       {args: []string{"ti"}, want: `; did you mean "timeline"?`},
+		"unknown subcommand":      {args: []string{"rollout", "stauts"}, want: `unknown command "stauts" for "seamark rollout"; did you mean "status"?`},
+		"unknown shell":           {args: []string{"completion", "bsh"}, want: `unknown command "bsh" for "seamark completion"; did you mean "bash"?`},
+		"unknown help": {
+			args: []string{"help", "lnt"}, want: "unknown command \"lnt\" for \"seamark\"; did you mean \"lint\"?\nSee 'seamark --help'",
+		},
+		"help of too much": {args: []string{"help", "lint", "x"}, want: `unknown command "x" for "seamark lint"`},
+		"unknown flag": {
+			args: []string{"get", "--stat", "x"}, want: "unknown flag: --stat; did you mean \"--state\"?\nSee 'seamark get --help' for usage.\n",
+		},
 		"unknown shorthand":        {args: []string{"get", "-z"}, want: "unknown shorthand flag: 'z' in -z\nSee 'seamark get --help'"},
 		"one hyphen":               {args: []string{"get", "-kubeconfg=x"}, want: `did you mean "--kubeconfig"?`},
 		"one letter":               {args: []string{"explain", "-A", "x"}, want: "unknown shorthand flag: 'A' in -A\nSee 'seamark explain --help'"},
@@ -178,7 +183,7 @@ func TestFilesAreArgumentsOrFlags(t *testing.T) {
 		code int
 	}{
 		{[]string{"lint"}, "containerName: Required value", exit.Failed},
-		{[]string{"migrate", "check"}, "Checked 1 PodProbeMarkers", exit.OK},
+		{[]string{"migrate", "check"}, "Checked 1 PodProbeMarker", exit.OK},
 		{[]string{"local"}, "containerName", exit.Usage},
 	} {
 		for _, files := range [][]string{{"-"}, {"-f", "-"}, {folder}, {"-f", folder}, {"--filename=" + folder + "/marker.yaml"}} {

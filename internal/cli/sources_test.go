@@ -80,7 +80,8 @@ func TestRemoteManifestsAreRefused(t *testing.T) {
 func TestCommandsReadTheSameFiles(t *testing.T) {
 	// Each command names an invalid marker.
 	marker := func(name string) string {
-		return "apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nmetadata: {name: " + name + "}\nspec: {selector: {matchLabels: {app: x}}, probes: [" +
+		return "apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\n" +
+			"metadata: {name: " + name + "}\nspec: {selector: {matchLabels: {app: x}}, probes: [" +
 			"{name: p, containerName: c, podConditionType: example.com/x, probe: {exec: {command: [x]}, timeoutSeconds: -1}}]}\n"
 	}
 	folder := t.TempDir()

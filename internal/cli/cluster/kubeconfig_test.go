@@ -33,11 +33,13 @@ contexts: [{name: b, context: {cluster: c}}, {name: a, context: {cluster: c}}], 
 		},
 		"empty file":         {variable: empty, want: "no cluster in the kubeconfig " + empty + " (from KUBECONFIG): set"},
 		"empty file of flag": {variable: others, file: empty, want: "no cluster in the kubeconfig " + empty + " (from --kubeconfig): set"},
-		"no current context": {variable: others, want: "no current context in the kubeconfig " + others + " (from KUBECONFIG): use --context with one of a, b, or"},
-		"context":            {variable: others, context: "a"},
-		"cluster":            {variable: others, cluster: "c"},
-		"server":             {variable: missing, server: "http://localhost:8080"},
-		"KUBERNETES_MASTER":  {variable: missing, master: "http://localhost:8080"},
+		"no current context": {
+			variable: others, want: "no current context in the kubeconfig " + others + " (from KUBECONFIG): use --context with one of a, b, or",
+		},
+		"context":           {variable: others, context: "a"},
+		"cluster":           {variable: others, cluster: "c"},
+		"server":            {variable: missing, server: "http://localhost:8080"},
+		"KUBERNETES_MASTER": {variable: missing, master: "http://localhost:8080"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", test.variable)

@@ -188,12 +188,16 @@ func TestErrors(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"no pod":              {nil, nil, exit.Usage, "the name of a pod, or KIND/NAME, is required"},
-		"two pods":            {[]string{"a", "b"}, nil, exit.Usage, `"b" is unexpected: must be one pod, or one KIND/NAME`},
-		"a pod after a kind":  {[]string{"pod", "a"}, nil, exit.Usage, `"a" is unexpected: must be KIND/NAME; did you mean "pod/a"?`},
-		"a set after a kind":  {[]string{"cloneset", "a"}, nil, exit.Usage, `must be KIND/NAME; did you mean "cloneset/a"?`},
-		"misspelled kind":     {[]string{"clonset/a"}, nil, exit.Usage, `podprobemarker, deployment, replicaset, statefulset.apps, daemonset.apps, job; did you mean "cloneset"?`},
-		"name of a set":       {[]string{"agent"}, nil, exit.Failed, `pod "agent" not found in namespace games; there is a daemonset: did you mean "daemonset/agent"?`},
+		"no pod":             {nil, nil, exit.Usage, "the name of a pod, or KIND/NAME, is required"},
+		"two pods":           {[]string{"a", "b"}, nil, exit.Usage, `"b" is unexpected: must be one pod, or one KIND/NAME`},
+		"a pod after a kind": {[]string{"pod", "a"}, nil, exit.Usage, `"a" is unexpected: must be KIND/NAME; did you mean "pod/a"?`},
+		"a set after a kind": {[]string{"cloneset", "a"}, nil, exit.Usage, `must be KIND/NAME; did you mean "cloneset/a"?`},
+		"misspelled kind": {
+			[]string{"clonset/a"}, nil, exit.Usage, `podprobemarker, deployment, replicaset, statefulset.apps, daemonset.apps, job; did you mean "cloneset"?`,
+		},
+		"name of a set": {
+			[]string{"agent"}, nil, exit.Failed, `pod "agent" not found in namespace games; there is a daemonset: did you mean "daemonset/agent"?`,
+		},
 		"empty name":          {[]string{"pod/"}, nil, exit.Usage, `name of the pod: "" is invalid: must not be empty`},
 		"output":              {[]string{"a", "-o", "wide"}, nil, exit.Usage, `--output: "wide" is invalid: must be text, json or yaml`},
 		"namespace":           {[]string{"a", "--seamark-namespace", ""}, nil, exit.Usage, `--seamark-namespace: "" is invalid: must not be empty`},

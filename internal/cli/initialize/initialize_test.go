@@ -158,7 +158,8 @@ func workloadOf(version, kind, containers string) string {
 // The workload says which pods and which container are probed.
 func TestWorkload(t *testing.T) {
 	const one, two = "{name: main, image: x, ports: [{name: http, containerPort: 80}]}", "{name: main, image: x}, {name: agent, image: z}"
-	const marker = "apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nmetadata:\n  name: web\n  namespace: games\nspec:\n  selector:\n    matchLabels:\n      tier: front\n" +
+	const marker = "apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nmetadata:\n  name: web\n  namespace: games\n" +
+		"spec:\n  selector:\n    matchLabels:\n      tier: front\n" +
 		"  probes:\n  - name: up\n    containerName: main\n"
 	for name, test := range map[string]struct {
 		in         string
@@ -169,15 +170,30 @@ func TestWorkload(t *testing.T) {
 		"StatefulSet":           {workloadOf("apps/v1", "StatefulSet", one), nil, marker, ""},
 		"CloneSet":              {workloadOf("apps.kruise.io/v1alpha1", "CloneSet", one), nil, marker, ""},
 		"StatefulSet of Kruise": {workloadOf("apps.kruise.io/v1beta1", "StatefulSet", one), nil, marker, ""},
-		"DaemonSet of Kruise":   {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Service}]\n---\n" + workloadOf("apps.kruise.io/v1alpha1", "DaemonSet", one), nil, marker, ""},
+		"DaemonSet of Kruise": {
+			"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Service}]\n---\n" + workloadOf("apps.kruise.io/v1alpha1", "DaemonSet", one), nil,
+			marker, "",
+		},
 		"container of the flag": {workloadOf("apps/v1", "Deployment", two), []string{"--container", "main"}, marker, ""},
-		"selector of the flag":  {workloadOf("apps/v1", "Deployment", one), []string{"-l", "app=x", "--name", "other", "-n", "games"}, strings.NewReplacer("name: web", "name: other", "tier: front", "app: x").Replace(marker), ""},
-		"several containers":    {workloadOf("apps/v1", "Deployment", two), nil, "", "--container: required: must be main or agent"},
-		"another container":     {workloadOf("apps/v1", "Deployment", one), []string{"--container", "agent"}, "", `--container: Deployment games/web (standard input:1) has no container "agent" that probes can run in`},
+		"selector of the flag": {
+			workloadOf("apps/v1", "Deployment", one), []string{"-l", "app=x", "--name", "other", "-n", "games"},
+			strings.NewReplacer("name: web", "name: other", "tier: front", "app: x").Replace(marker), "",
+		},
+		"several containers": {workloadOf("apps/v1", "Deployment", two), nil, "", "--container: required: must be main or agent"},
+		"another container": {
+			workloadOf("apps/v1", "Deployment", one), []string{"--container", "agent"}, "",
+			`--container: Deployment games/web (standard input:1) has no container "agent" that probes can run in`,
+		},
 		"other pods":            {workloadOf("apps/v1", "Deployment", one), []string{"-l", "app=y"}, "", "--selector: "},
 		"label of the selector": {workloadOf("apps/v1", "Deployment", one), []string{"-l", "app=x", "--label", "tier=a"}, "", "--label: "},
-		"no workload":           {"apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", nil, "", "--filename: -: no workload: must have a Deployment, ReplicaSet, StatefulSet or DaemonSet, or a CloneSet, StatefulSet or DaemonSet of apps.kruise.io"},
-		"no selector":           {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", []string{"--container", "a"}, "", "--filename: x has no spec.selector"},
+		"no workload": {
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", nil, "",
+			"--filename: -: no workload: must have a Deployment, ReplicaSet, StatefulSet or DaemonSet, " +
+				"or a CloneSet, StatefulSet or DaemonSet of apps.kruise.io",
+		},
+		"no selector": {
+			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", []string{"--container", "a"}, "", "--filename: x has no spec.selector",
+		},
 		"unknown kind": {
 			workloadOf("apps.kruise.io/v1alpha1", "CloneSett", one), nil, "",
 			`--filename: standard input:2:1: kind: "CloneSett" is not a kind of apps.kruise.io: did you mean "CloneSet"?`,
@@ -190,8 +206,13 @@ func TestWorkload(t *testing.T) {
 			strings.Replace(workloadOf("apps.kruise.io/v1alpha1", "CloneSet", one), "selector", "selectr", 1), nil, "",
 			`--filename: web has no spec.selector; spec.selectr: unknown field: did you mean "selector"?`,
 		},
-		"two workloads":           {workloadOf("apps/v1", "Deployment", one) + "---\n" + workloadOf("apps/v1", "StatefulSet", one), nil, "", "--filename: -: 2 workloads (Deployment web, StatefulSet web): must be one"},
-		"a field of a wrong type": {strings.Replace(workloadOf("apps/v1", "Deployment", one), "{tier: front}", "[1]", 1), nil, "", "--filename: standard input: Deployment web: "},
+		"two workloads": {
+			workloadOf("apps/v1", "Deployment", one) + "---\n" + workloadOf("apps/v1", "StatefulSet", one), nil, "",
+			"--filename: -: 2 workloads (Deployment web, StatefulSet web): must be one",
+		},
+		"a field of a wrong type": {
+			strings.Replace(workloadOf("apps/v1", "Deployment", one), "{tier: front}", "[1]", 1), nil, "", "--filename: standard input: Deployment web: ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"init", "-f", "-", "--tcp", "80", "--label", "up"}, test.args...)
@@ -236,7 +257,8 @@ func TestErrors(t *testing.T) {
 		},
 		"same label": {append([]string{"--label", "busy=x"}, valid...), `--label: "busy" occurs twice`},
 		"three values": {
-			[]string{"--tcp", "1", "-l", "app=a", "--label", "x=1,2,3"}, `--label: "x=1,2,3" is invalid: must have at most two values, for the states Succeeded`,
+			[]string{"--tcp", "1", "-l", "app=a", "--label", "x=1,2,3"},
+			`--label: "x=1,2,3" is invalid: must have at most two values, for the states Succeeded`,
 		},
 		"period": {append([]string{"--period", "1500ms"}, valid...), "--period: 1.5s is invalid: must be whole seconds, at least 1s"},
 		"short period": {

@@ -62,12 +62,19 @@ func TestVisibleNamespaces(t *testing.T) {
 		// lists is the number of requests.
 		lists int
 	}{
-		"everything":           {tenant{all: []string{"a", "b"}, readable: []string{""}}, nil, "a", model.Namespaces{Whole: true, Names: []string{"a", "b"}}, 3},
+		"everything": {
+			tenant{all: []string{"a", "b"}, readable: []string{""}}, nil, "a", model.Namespaces{Whole: true, Names: []string{"a", "b"}}, 3,
+		},
 		"everything, no names": {tenant{readable: []string{""}}, nil, "a", model.Namespaces{Whole: true, Names: []string{"a"}}, 3},
-		"some of the listed":   {tenant{all: []string{"a", "b", "c"}, readable: []string{"a", "c"}}, nil, "b", model.Namespaces{Names: []string{"a", "c"}, Shown: []string{"a", "c"}}, 9},
+		"some of the listed": {
+			tenant{all: []string{"a", "b", "c"}, readable: []string{"a", "c"}}, nil, "b",
+			model.Namespaces{Names: []string{"a", "c"}, Shown: []string{"a", "c"}}, 9,
+		},
 		"names are not listed": {tenant{readable: []string{"own"}}, nil, "own", model.Namespaces{Names: []string{"own"}, Shown: []string{"own"}}, 5},
 		"nothing":              {tenant{}, nil, "own", model.Namespaces{Names: []string{}, Shown: []string{}}, 5},
-		"chosen":               {tenant{readable: []string{""}}, []string{"b", "a"}, "", model.Namespaces{Names: []string{"b", "a"}, Shown: []string{"b", "a"}}, 2},
+		"chosen": {
+			tenant{readable: []string{""}}, []string{"b", "a"}, "", model.Namespaces{Names: []string{"b", "a"}, Shown: []string{"b", "a"}}, 2,
+		},
 		"many, of which 101 are tried": {
 			tenant{all: many, readable: many}, nil, "team-500", model.Namespaces{Names: append(slices.Clone(many[:100]), "team-500"), Shown: many[:20]}, 205,
 		},

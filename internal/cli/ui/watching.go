@@ -81,7 +81,9 @@ func (w *watching) caches(namespace string, sets []kinds.Kind) (cache.Cache, err
 	options := w.cacheOptions(namespace, sets)
 	options.DefaultWatchErrorHandler = func(ctx context.Context, _ *toolscache.Reflector, err error) { w.failed(ctx, err) }
 	server := decoding.Server{Config: w.connection.Config, Scheme: options.Scheme, Mapper: options.Mapper, Namespace: namespace}
-	options.NewInformer = func(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	options.NewInformer = func(
+		source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
 		// The cache reports an error itself.
 		if custom, err := server.Source(object); err == nil && custom != nil {
 			source = custom

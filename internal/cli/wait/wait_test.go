@@ -260,15 +260,21 @@ func TestWait(t *testing.T) {
 		"bad timeout": {
 			args: []string{"db-0", "--for", "label=a", "--timeout", "-1s"}, code: exit.Usage, want: "--timeout: -1s is invalid: must be 0 or more",
 		},
-		"kubectl waits for the deletion of a pod": {args: []string{"pod/db-0", "db-1", "--for", "delete"}, want: "kubectl wait --for=delete -- pod/db-0 pod/db-1"},
+		"kubectl waits for the deletion of a pod": {
+			args: []string{"pod/db-0", "db-1", "--for", "delete"}, want: "kubectl wait --for=delete -- pod/db-0 pod/db-1",
+		},
 		"kubectl waits for a field of pods": {
 			args: []string{"-l", "app=db", "--for", "jsonpath={.status.phase}=Running"},
 			want: "kubectl wait --for=jsonpath={.status.phase}=Running --selector=app=db -- pods",
 		},
-		"deletion and a label": {args: []string{"db-0", "--for", "delete", "--for", "label=a"}, code: exit.Usage, want: "--for: create, delete and jsonpath must be"},
-		"deletion of no pods":  {args: []string{"--for", "delete"}, code: exit.Usage, want: "select pods: by their names, or by --selector"},
-		"a kind as in kubectl": {args: []string{"pod", "db-0", "--for", "label=a"}, code: exit.Usage, want: `"pod" is invalid: must be NAME or pod/NAME, without a kind`},
-		"name and selector":    {args: []string{"db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of a pod"},
+		"deletion and a label": {
+			args: []string{"db-0", "--for", "delete", "--for", "label=a"}, code: exit.Usage, want: "--for: create, delete and jsonpath must be",
+		},
+		"deletion of no pods": {args: []string{"--for", "delete"}, code: exit.Usage, want: "select pods: by their names, or by --selector"},
+		"a kind as in kubectl": {
+			args: []string{"pod", "db-0", "--for", "label=a"}, code: exit.Usage, want: `"pod" is invalid: must be NAME or pod/NAME, without a kind`,
+		},
+		"name and selector": {args: []string{"db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of a pod"},
 		"a set is ready": {
 			args: []string{"cloneset/arena", "--for", "condition=Ready"}, changes: []change{status(set("arena", 1, "True")), status(set("arena", 2, "True"))},
 			after: 2 * time.Second, want: "cloneset.apps.kruise.io/arena condition=Ready: met\n",

@@ -80,7 +80,8 @@ func markerCases() map[string]podsCase {
 				runs(in, busy().Container("mainn"))
 				unreported(in)
 				in.Markers[0].Status.Conditions = []metav1.Condition{{
-					Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: "ContainerNotFound", Message: "not found", LastTransitionTime: ago(60e9),
+					Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: "ContainerNotFound", Message: "not found",
+					LastTransitionTime: ago(60e9),
 				}}
 			},
 			want: []string{
@@ -193,7 +194,8 @@ func TestDeployments(t *testing.T) {
 			change: func(in *explanation.Input) {
 				failed(in, "the container has ended")
 				waits("CrashLoopBackOff", "")(in.Pod)
-				in.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 1}
+				last := &in.Pod.Status.ContainerStatuses[0].LastTerminationState
+				last.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 1}
 			},
 			want: []string{
 				"problem Pods: 0 of 1 are available, and " + crashes, "  " + crashes, markerMatches, managerLeads, agentsReady,

@@ -131,7 +131,8 @@ func setCases() map[string]workloadCase {
 		"SidecarSet, refused": {
 			in: explanation.WorkloadInput{Object: logs(3, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse)},
 			want: []string{
-				"problem Condition Accepted: False (Why) for 60s: because", "info Pods: 3 pods have the containers, 2 of them of the latest revision and 1 ready",
+				"problem Condition Accepted: False (Why) for 60s: because",
+				"info Pods: 3 pods have the containers, 2 of them of the latest revision and 1 ready",
 				"problem Pods without the containers: 3 selected by the set",
 				"  pods that are recreated do not get the containers either: its entry has not been written yet",
 			},

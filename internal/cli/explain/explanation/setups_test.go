@@ -188,7 +188,8 @@ func reportSetups() map[string]setup {
 			change: func(in *explanation.Input) {
 				failed(in, "the container has ended")
 				in.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-				in.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 1, Reason: "Error"}
+				last := &in.Pod.Status.ContainerStatuses[0].LastTerminationState
+				last.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 1, Reason: "Error"}
 			},
 			conclusion: "Marked: worker#busy is Failed (condition example.com/busy=False)",
 			next:       "kubectl -n ns logs worker-0 -c main --tail=50 --previous",

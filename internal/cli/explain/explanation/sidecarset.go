@@ -100,7 +100,8 @@ func (w *workload) sidecarSet(set *v1alpha1.SidecarSet) {
 	if status.UninjectedPods == 0 {
 		return
 	}
-	advice := "recreate them, for example by kubectl rollout restart of their workloads: they were created before the set was in force, or while no injector answered"
+	advice := "recreate them, for example by kubectl rollout restart of their workloads: " +
+		"they were created before the set was in force, or while no injector answered"
 	if injecting := meta.FindStatusCondition(status.Conditions, v1alpha1.SidecarSetInjecting); injecting == nil || injecting.Status != metav1.ConditionTrue {
 		advice = "pods that are recreated do not get the containers either: " + messageOf(injecting)
 	}

@@ -99,7 +99,9 @@ func broadcastPod(node string, phase corev1.PodPhase) *corev1.Pod {
 	pod.Name, pod.Spec.NodeName, pod.Status.Phase = "report-"+node, node, phase
 	if phase == corev1.PodFailed {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 3, Reason: "Error"}},
+			Name: "main", State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 3, Reason: "Error"},
+			},
 		}}
 	}
 	return pod

@@ -118,12 +118,14 @@ func marker(namespace string) *builders.MarkerBuilder {
 func cloneSet(namespace string) *v1alpha1.CloneSet {
 	return &v1alpha1.CloneSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: "web", Generation: 2, Annotations: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			Namespace: namespace, Name: "web", Generation: 2, Annotations: map[string]string{"a": "b"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
 		},
 		Spec: v1alpha1.CloneSetSpec{Replicas: new(int32(3)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "n"}}},
 		Status: v1alpha1.CloneSetStatus{
-			ObservedGeneration: 2, UpdateRevision: "web-1", Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1, UpdatedAvailableReplicas: 1,
-			ExpectedUpdatedReplicas: 3,
+			ObservedGeneration: 2, UpdateRevision: "web-1", Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1,
+			UpdatedAvailableReplicas: 1,
+			ExpectedUpdatedReplicas:  3,
 		},
 	}
 }

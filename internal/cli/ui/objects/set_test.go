@@ -37,15 +37,18 @@ func server(t *testing.T, updated int32, refuse func(object any) error) client.C
 			Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 			Lifecycle: &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"busy": "true"}}},
 		},
-		Status: v1alpha1.CloneSetStatus{Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, UpdatedReplicas: updated, UpdatedAvailableReplicas: updated, ExpectedUpdatedReplicas: 3},
+		Status: v1alpha1.CloneSetStatus{
+			Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, UpdatedReplicas: updated, UpdatedAvailableReplicas: updated, ExpectedUpdatedReplicas: 3,
+		},
 	}
 	pod := func(name string, owner types.UID) *builders.PodBuilder {
 		return builders.Pod("ns", name).Label("app", "web").Node("n").Owner(metav1.OwnerReference{UID: owner, Controller: new(true)})
 	}
 	event := func(name, uid string) *corev1.Event {
 		return &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, InvolvedObject: corev1.ObjectReference{Kind: "CloneSet", Name: "web", UID: types.UID(uid)},
-			Type: "Warning", Reason: "FailedUpdate", Message: "quota", LastTimestamp: metav1.Unix(10, 0),
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "ns", Name: name},
+			InvolvedObject: corev1.ObjectReference{Kind: "CloneSet", Name: "web", UID: types.UID(uid)},
+			Type:           "Warning", Reason: "FailedUpdate", Message: "quota", LastTimestamp: metav1.Unix(10, 0),
 		}
 	}
 	field := func(get func(e *corev1.Event) string) client.IndexerFunc {
@@ -112,7 +115,8 @@ func TestSetErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := objects.Set(t.Context(), server(t, 1, func(any) error { return test.err }), model.SetID{Namespace: "ns", Kind: test.kind, Name: test.name}, time.Time{})
+			id := model.SetID{Namespace: "ns", Kind: test.kind, Name: test.name}
+			_, err := objects.Set(t.Context(), server(t, 1, func(any) error { return test.err }), id, time.Time{})
 			refusal := &web.Refusal{}
 			errors.As(err, &refusal)
 			if err == nil || refusal.Status != test.status {
