@@ -185,7 +185,8 @@ type drained struct{ watch.Interface }
 
 func (d drained) Stop() {
 	d.Interface.Stop()
-	for range d.ResultChan() { //nolint:revive // the filter ends with the events
+	for range d.ResultChan() {
+		continue // The filter ends with the events.
 	}
 }
 

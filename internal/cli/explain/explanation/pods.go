@@ -71,7 +71,7 @@ func Pods(given PodsInput) WorkloadExplanation {
 		Namespace: namespace, Name: name, Markers: given.Markers, Elsewhere: given.Elsewhere, Lease: given.Lease,
 		Unread: given.Unread, SystemNamespace: given.SystemNamespace, Now: given.Now, Program: given.Program,
 	}}}}
-	p.workload.given = WorkloadInput{Kind: given.Kind, Object: given.Object}
+	p.given = WorkloadInput{Kind: given.Kind, Object: given.Object}
 	p.pods = slices.SortedFunc(slices.Values(given.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	p.following = p.kubectl("describe %s", given.Resource)
 	if marker, ok := given.Object.(*v1alpha1.PodProbeMarker); ok {
