@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,6 +93,11 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%q: exit code %d:\n%s", args, code, help)
 			}
 		}
+	}
+	for _, args := range [][]string{{"rollout", "status", "clones"}, {"set", "image", "clones"}, {"tree", "clones"}} {
+		stdout, _, _ := execute(t, "", append([]string{"__complete"}, args...)...)
+		// Neither a blank after the kind nor names of files.
+		expect.Equal(t, fmt.Sprintf("completion of %q", args), "cloneset/\n:6\n", stdout)
 	}
 	if flags, _, _ := execute(t, "", "__complete", "get", "--kube"); !strings.HasPrefix(flags, "--kubeconfig") {
 		t.Errorf("completed %q", flags)
