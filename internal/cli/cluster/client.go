@@ -55,12 +55,27 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	}
 	c, err := client.NewWithWatch(config, client.Options{
 		HTTPClient: transport, Scheme: scheme,
-		Mapper: meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownResources(), others}},
+		Mapper: mapper{RESTMapper: others, known: knownResources()},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
 	return decoding.NewClient(c), nil
+}
+
+// mapper maps the known kinds without a request, and all other kinds as the RESTMapper does. Its errors are only those of the
+// RESTMapper: that a kind is not among the known ones does not mean that the API server does not have it.
+type mapper struct {
+	meta.RESTMapper
+	known meta.RESTMapper
+}
+
+// RESTMapping returns the mapping of a kind.
+func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if mapping, err := m.known.RESTMapping(kind, versions...); err == nil {
+		return mapping, nil
+	}
+	return m.RESTMapper.RESTMapping(kind, versions...) //nolint:wrapcheck // it is a RESTMapper itself
 }
 
 // knownResources maps the kinds that commands use often, so that they need no discovery: it takes

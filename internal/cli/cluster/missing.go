@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
@@ -80,16 +81,17 @@ func (s *Snapshot) Assemble(stored map[string][]*seamarkv1alpha1.ProbePlan) {
 	}
 }
 
-// IsNotInstalled reports whether the error of a list means that the API server does not have the
-// resource.
+// IsNotInstalled reports whether the error of a request for objects means that the API server does not
+// have the resource.
 func IsNotInstalled(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return true
 	}
-	// For a resource that exists, the answer to a list is never that something was not found.
+	// For a resource that exists, the answer to a list is never that something was not found, and the answer to another request is
+	// an object of the API, in which the API server names what it has not found. Else the client makes one, with the requested name.
 	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
-		(status.Status().Details == nil || status.Status().Details.Name == "")
+	return errors.As(err, &status) && apierrors.IsNotFound(err) && (status.Status().Details == nil || status.Status().Details.Name == "" ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse))
 }
 
 // Unreachable returns the error of a request with the exit code exit.Access if the API server

@@ -7,8 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
@@ -17,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -236,6 +240,47 @@ func TestErrorsOfRequests(t *testing.T) {
 			_ = m.note(test.err, "list", permission.Plans, "")
 			if exit.Code(err) != test.code || len(m.found) != test.missing {
 				t.Errorf("error %v with exit code %d and missing %v, want code %d and %d missing", err, exit.Code(err), m.found, test.code, test.missing)
+			}
+		})
+	}
+}
+
+// TestResourcesOfServers reads an object of a kind that is discovered, and of one that is not, from API servers that do not have it.
+func TestResourcesOfServers(t *testing.T) {
+	refuses := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
+	lacks := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api" && r.URL.Path != "/apis" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"APIGroupList","groups":[{"name":"batch","versions":[{"groupVersion":"batch/v1","version":"v1"}]}]}`))
+	}
+	for name, test := range map[string]struct {
+		serve func(http.Handler) *httptest.Server
+		// handle is nil for a server that is closed.
+		handle  http.HandlerFunc
+		missing bool
+	}{
+		"not installed": {serve: httptest.NewServer, handle: lacks, missing: true},
+		"no token":      {serve: httptest.NewServer, handle: refuses},
+		"unknown CA":    {serve: httptest.NewTLSServer, handle: lacks},
+		"unreachable":   {serve: httptest.NewServer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := test.serve(test.handle)
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			defer server.Close()
+			if test.handle == nil {
+				server.Close()
+			}
+			c, err := newClient(&rest.Config{Host: server.URL})
+			expect.NoError(t, err)
+			for _, object := range []client.Object{&v1alpha1.CloneSet{}, &v1alpha1.PodProbeMarker{}} {
+				missing, err := MissingOf(c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, object), "get", "things", "ns")
+				if code := exit.Code(err); (missing != nil) != test.missing || !test.missing && code != exit.Access {
+					t.Errorf("%T: missing %v, and error %v with exit code %d", object, missing, err, code)
+				}
 			}
 		})
 	}
