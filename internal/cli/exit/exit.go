@@ -6,7 +6,7 @@
 // not the user's input.
 package exit
 
-import "errors"
+import "cmp"
 
 // The exit codes.
 const (
@@ -39,22 +39,35 @@ func NoAccess(err error) error { return with(err, Access) }
 
 // with keeps the code of an error that has one.
 func with(err error, code int) error {
-	var known *coded
-	if err == nil || errors.As(err, &known) {
+	if err == nil || codeOf(err) != OK {
 		return err
 	}
 	return &coded{err, code}
 }
 
-// Code returns the exit code of a command that returned err.
+// Code returns the exit code of a command that returned err. It is the highest one of errors that are
+// joined, whatever their order; errors without a code do not count if others have one.
 func Code(err error) int {
-	var known *coded
-	switch {
-	case err == nil:
+	if err == nil {
 		return OK
-	case errors.As(err, &known):
-		return known.code
-	default:
-		return Usage
 	}
+	return cmp.Or(codeOf(err), Usage)
+}
+
+// codeOf returns the code of an error, or the highest one of those that are joined. It is OK if none
+// has one.
+func codeOf(err error) int {
+	switch e := err.(type) { //nolint:errorlint // each error of the chain is visited
+	case *coded:
+		return e.code
+	case interface{ Unwrap() error }:
+		return codeOf(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		highest := OK
+		for _, joined := range e.Unwrap() {
+			highest = max(highest, codeOf(joined))
+		}
+		return highest
+	}
+	return OK
 }

@@ -23,6 +23,8 @@ func TestCode(t *testing.T) {
 		"wrapped failure":          {fmt.Errorf("y: %w", exit.Failure(x)), exit.Failed},
 		"joined failure":           {errors.Join(x, exit.Failure(x)), exit.Failed},
 		"no access":                {exit.NoAccess(x), exit.Access},
+		"joined with no access":    {errors.Join(exit.Failure(x), exit.NoAccess(x)), exit.Access},
+		"no access, in order":      {errors.Join(exit.NoAccess(x), x, exit.Failure(x)), exit.Access},
 		"no access during a run":   {exit.Failure(fmt.Errorf("y: %w", exit.NoAccess(x))), exit.Access},
 		"failure while connecting": {exit.NoAccess(exit.Failure(x)), exit.Failed},
 		"other error":              {x, exit.Usage},

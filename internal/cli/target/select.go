@@ -92,20 +92,7 @@ func (f *Flags) Run(cmd *cobra.Command, args, all []string, run func(ctx context
 		}
 		errs = append(errs, run(ctx, t))
 	}
-	return joined(errs)
-}
-
-// joined joins errors, with the highest of their exit codes.
-func joined(errs []error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	err := errors.Join(errs...)
-	switch {
-	case slices.ContainsFunc(errs, func(err error) bool { return exit.Code(err) == exit.Access }):
-		return exit.NoAccess(err)
-	case slices.ContainsFunc(errs, func(err error) bool { return exit.Code(err) == exit.Failed }):
-		return exit.Failure(err)
-	}
-	return err
+	return errors.Join(errs...)
 }
 
 // ErrOthers means that none of the objects is one of Seamark's.
