@@ -125,6 +125,9 @@ func TestBadInput(t *testing.T) {
 		"unknown flag": {
 			args: []string{"get", "--stat", "x"}, want: "unknown flag: --stat; did you mean \"--state\"?\nSee 'seamark get --help' for usage.\n",
 		},
+		"unknown command, flag":    {args: []string{"lokal", "-n", "x"}, want: `unknown command "lokal" for "seamark"; did you mean "local"?`},
+		"unknown subcommand, flag": {args: []string{"rollout", "statu", "x", "-n", "y"}, want: `for "seamark rollout"; did you mean "status"?`},
+		"flag of a group":          {args: []string{"set", "-n", "y"}, want: "unknown shorthand flag: 'n' in -n\nSee 'seamark set --help'"},
 		"unknown shorthand":        {args: []string{"get", "-z"}, want: "unknown shorthand flag: 'z' in -z\nSee 'seamark get --help'"},
 		"one hyphen":               {args: []string{"get", "-kubeconfg=x"}, want: `did you mean "--kubeconfig"?`},
 		"one letter":               {args: []string{"explain", "-A", "x"}, want: "unknown shorthand flag: 'A' in -A\nSee 'seamark explain --help'"},

@@ -76,8 +76,14 @@ func hintArguments(cmd *cobra.Command) {
 	}
 }
 
-// flagError adds similar flags and the hint to an error about flags.
+// flagError adds similar flags and the hint to an error about flags. The flags of an unknown subcommand are not known either, so
+// the error is about the subcommand.
 func flagError(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() {
+		if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+			return err //nolint:wrapcheck // it names the argument
+		}
+	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		var names []string
