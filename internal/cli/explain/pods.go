@@ -38,8 +38,6 @@ type podKind struct {
 	object  func() client.Object
 	// selector returns the selector of the pods of an object.
 	selector func(client.Object) *metav1.LabelSelector
-	// ends is whether the pods are to end.
-	ends bool
 }
 
 // podKinds returns the kinds, in the order in which commands list them.
@@ -71,7 +69,7 @@ func podKinds() []podKind {
 			selector: selectorOf(func(o *appsv1.DaemonSet) *metav1.LabelSelector { return o.Spec.Selector }),
 		},
 		{
-			kind: "Job", resource: "jobs", group: batchv1.GroupName, ends: true,
+			kind: "Job", resource: "jobs", group: batchv1.GroupName,
 			object:   func() client.Object { return &batchv1.Job{} },
 			selector: selectorOf(func(o *batchv1.Job) *metav1.LabelSelector { return o.Spec.Selector }),
 		},
@@ -129,7 +127,7 @@ func (o *Options) explainPods(ctx context.Context, connection cluster.Connection
 func (o *Options) readPods(ctx context.Context, connection cluster.Connection, kind *podKind, name string) (explanation.PodsInput, error) {
 	namespace, object := connection.Namespace, kind.object()
 	in := explanation.PodsInput{
-		Kind: kind.kind, Resource: strings.ToLower(kind.kind) + "." + kind.group + "/" + name, Object: object, Ends: kind.ends,
+		Kind: kind.kind, Resource: strings.ToLower(kind.kind) + "." + kind.group + "/" + name, Object: object,
 		SystemNamespace: o.SeamarkNamespace, Now: o.now(), Program: o.program, Unread: map[permission.Resource]permission.Missing{},
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: name}

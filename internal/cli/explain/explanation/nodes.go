@@ -127,9 +127,14 @@ func (w *workload) unreadPods() bool {
 // unfinished adds the step about pods that are not as they should be. state says what a pod waits for, and whether
 // something is wrong; nothing if it is as it should be.
 func (w *workload) unfinished(state func(*corev1.Pod) (string, bool), done string) {
+	w.add(w.unfinishedOf(w.pods, len(w.pods), state, done))
+}
+
+// unfinishedOf returns the step about the pods that are not as they should be. All of them are total, which may be more than exist.
+func (w *workload) unfinishedOf(pods []*corev1.Pod, total int, state func(*corev1.Pod) (string, bool), done string) Step {
 	var wrong, waiting []string
 	var next string
-	for _, pod := range w.pods {
+	for _, pod := range pods {
 		why, isWrong := state(pod)
 		if why == "" {
 			continue
@@ -147,16 +152,17 @@ func (w *workload) unfinished(state func(*corev1.Pod) (string, bool), done strin
 			waiting = append(waiting, line)
 		}
 	}
-	step := Step{Title: "Pods", Verdict: OK, Text: fmt.Sprintf("%[1]d of %[1]d %[2]s", len(w.pods), done)}
-	if bad := len(wrong) + len(waiting); bad > 0 {
-		step.Verdict, step.Text, step.Next = Waiting, fmt.Sprintf("%d of %d %s", len(w.pods)-bad, len(w.pods), done), next
+	bad := len(wrong) + len(waiting)
+	step := Step{Title: "Pods", Verdict: OK, Text: fmt.Sprintf("%d of %d %s", len(pods)-bad, total, done)}
+	if bad > 0 {
+		step.Verdict, step.Next = Waiting, next
 	}
 	if len(wrong) > 0 {
 		step.Verdict = Problem
 		step.Text += ", and " + wrong[0]
 	}
 	step.Evidence = bounded(append(wrong, waiting...))
-	w.add(step)
+	return step
 }
 
 // stateOf returns what a pod waits for before it is available, and whether it needs attention. It returns nothing for a pod that

@@ -30,8 +30,6 @@ type PodsInput struct {
 	Kind, Resource string
 	// Object is a PodProbeMarker, or a workload of Kubernetes itself.
 	Object metav1.Object
-	// Ends is whether the pods of a workload are to end.
-	Ends bool
 	// Pods are those that the marker selects, or those of the workload, with their statuses.
 	Pods []*corev1.Pod
 	// Near are some pods of the namespace if the marker selects none.
@@ -108,18 +106,6 @@ func (p *pods) selection() bool {
 	}
 	p.probed()
 	return len(p.input.States.Rows) > 0
-}
-
-// running adds the step about the pods of a workload.
-func (p *pods) running() {
-	switch {
-	case len(p.pods) == 0:
-		p.problem("Pods", "it has no pods", p.kubectl("describe %s", p.input.Resource))
-	case p.input.Ends:
-		p.unfinished(p.jobPod, "have succeeded")
-	default:
-		p.unfinished(p.stateOf, "are available")
-	}
 }
 
 // unselected explains why a marker selects no pod: it is invalid, or labels of pods differ.
