@@ -82,9 +82,13 @@ type feed struct {
 // requests that fail are repeated, and notify is called with a line for the user when this begins and
 // ends.
 func Follow(ctx context.Context, c client.WithWatch, sources []Resource, lacks func(permission.Missing) error, notify func(line string)) (stop func(), err error) {
+	return follow(ctx, c, sources, lacks, newHealth(notify))
+}
+
+// follow is Follow, and records in health which requests fail.
+func follow(ctx context.Context, c client.WithWatch, sources []Resource, lacks func(permission.Missing) error, health *health) (stop func(), err error) {
 	// Without a logger of its own, client-go writes to standard error.
 	ctx, fail := context.WithCancelCause(klog.NewContext(ctx, logr.Discard()))
-	health := &health{notify: notify, failed: map[permission.Resource]bool{}}
 	var running sync.WaitGroup
 	stop = func() {
 		fail(nil)

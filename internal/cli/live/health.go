@@ -6,9 +6,12 @@ package live
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"sync"
 
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -17,7 +20,12 @@ import (
 type health struct {
 	notify func(message string)
 	mu     sync.Mutex
-	failed map[permission.Resource]bool
+	// failed are the last errors of the watches that fail.
+	failed map[permission.Resource]error
+}
+
+func newHealth(notify func(message string)) *health {
+	return &health{notify: notify, failed: map[permission.Resource]error{}}
 }
 
 // fails records that a request for the resource has failed.
@@ -27,14 +35,14 @@ func (h *health) fails(resource permission.Resource, err error) {
 	if len(h.failed) == 0 {
 		h.notify(fmt.Sprintf("Warning: the watch of %s is interrupted, trying again: %v", resource, short(err)))
 	}
-	h.failed[resource] = true
+	h.failed[resource] = err
 }
 
 // works records that a watch of the resource has started.
 func (h *health) works(resource permission.Resource) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.failed[resource] {
+	if h.failed[resource] == nil {
 		return
 	}
 	if delete(h.failed, resource); len(h.failed) == 0 {
@@ -46,9 +54,19 @@ func (h *health) works(resource permission.Resource) {
 func (h *health) relisted(resource permission.Resource) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.failed[resource] {
+	if h.failed[resource] == nil {
 		h.notify(fmt.Sprintf("The watch of %s had ended: all of them were read again.", resource))
 	}
+}
+
+// lost returns the error of a watch that fails, with the exit code exit.Access, or nil if all of them work.
+func (h *health) lost() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, resource := range slices.Sorted(maps.Keys(h.failed)) {
+		return exit.NoAccess(fmt.Errorf("the watch of %s is interrupted: %w", resource, short(h.failed[resource])))
+	}
+	return nil
 }
 
 // short returns the cause of a failed request, without its long URL.

@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -23,6 +26,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -202,5 +206,40 @@ func TestNotices(t *testing.T) {
 	}
 	if changes, _ := w.Update(); len(changes) > 0 {
 		t.Errorf("changes %v after a list of the same objects", pods(changes))
+	}
+}
+
+// An outage is reported while Await waits. It is an error if it lasts until the deadline.
+func TestAwaitDuringOutage(t *testing.T) {
+	const begin, end = "Warning: the watch of pods is interrupted, trying again: connection refused", "Watching again."
+	for name, test := range map[string]struct {
+		ends    bool
+		notices []string
+		code    int
+	}{
+		"until the deadline": {false, []string{begin}, exit.Access},
+		"for a while":        {true, []string{begin, end}, exit.Usage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, signal := &server{}, NewSignal()
+				sources := []Resource{ResourceOf(permission.Pods, "games", &corev1.PodList{}, NewCollection(signal, All, func(p *corev1.Pod) *corev1.Pod { return p }, signal.Touch))}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				var notices []string
+				err := signal.Await(ctx, s.client(t), sources, nil, func(line string) {
+					if notices = append(notices, line); test.ends {
+						s.setFailure(nil)
+					}
+				}, func() (bool, error) {
+					s.setFailure(func(string, client.ObjectList) error { return errors.New("connection refused") })
+					s.send(func(w *watch.FakeWatcher) { w.Stop() })
+					return false, nil
+				})
+				if code := exit.Code(err); code != test.code || !slices.Equal(notices, test.notices) {
+					t.Errorf("error %v with exit code %d, and notices %q", err, code, notices)
+				}
+			})
+		})
 	}
 }

@@ -29,6 +29,14 @@ type Source interface {
 // Notices are the lines of a watch for the user.
 type Notices chan string
 
+// add adds a line if there is room for it.
+func (n Notices) add(line string) {
+	select {
+	case n <- line:
+	default:
+	}
+}
+
 // Session runs a watch until the user or --request-timeout ends it. It calls show once the watch has
 // started.
 func Session(ctx context.Context, connection cluster.Connection, query cluster.Query,
@@ -46,12 +54,7 @@ func Session(ctx context.Context, connection cluster.Connection, query cluster.Q
 		defer cancel()
 	}
 	notices := make(Notices, maxNotices)
-	w, err := Start(ctx, connection.Client, query, func(line string) {
-		select {
-		case notices <- line:
-		default:
-		}
-	})
+	w, err := Start(ctx, connection.Client, query, notices.add)
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

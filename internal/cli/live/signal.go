@@ -5,6 +5,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,11 +34,14 @@ func (s *Signal) Touch(any) {
 func (s *Signal) Changed() <-chan struct{} { return s.changed }
 
 // Await follows the sources, whose collections have the signal, as Follow does. It calls done once all are listed, and after
-// changes, until done returns true or an error, or the context ends, whose error it returns.
+// changes, until done returns true or an error, or the context ends, whose error it returns. If its deadline has passed while the
+// cluster is not reached, the error is about that, and has the exit code exit.Access. The calls of notify and done do not overlap.
 func (s *Signal) Await(
-	ctx context.Context, c client.WithWatch, sources []Resource, lacks func(permission.Missing) error, done func() (bool, error),
+	ctx context.Context, c client.WithWatch, sources []Resource, lacks func(permission.Missing) error, notify func(line string), done func() (bool, error),
 ) error {
-	stop, err := Follow(ctx, c, sources, lacks, func(string) {})
+	notices := make(Notices, maxNotices)
+	health := newHealth(notices.add)
+	stop, err := follow(ctx, c, sources, lacks, health)
 	if err != nil {
 		return err
 	}
@@ -46,10 +50,18 @@ func (s *Signal) Await(
 		if ended, err := done(); ended || err != nil {
 			return err
 		}
-		select {
-		case <-s.changed:
-		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // the caller says what it means
+		for changed := false; !changed; {
+			select {
+			case <-s.changed:
+				changed = true
+			case line := <-notices:
+				notify(line)
+			case <-ctx.Done():
+				if lost := health.lost(); lost != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+					return lost
+				}
+				return ctx.Err() //nolint:wrapcheck // the caller says what it means
+			}
 		}
 	}
 }

@@ -126,6 +126,9 @@ func (s *status) await(ctx context.Context, t *object, set *setview.View, lines 
 			return nil // The counts of the set are enough.
 		}
 		return exit.NoAccess(fmt.Errorf("%s; %s", m, m.Fix()))
+	}, func(line string) {
+		lines.end()
+		fmt.Fprintln(s.ErrOut, line)
 	}, func() (bool, error) {
 		signal.Lock()
 		current, found := sets.Items[t.Key()]
@@ -194,6 +197,8 @@ func (s *status) interrupted(ctx context.Context, t *object, pods []*corev1.Pod,
 	set, _ := setview.Of(t.content)
 	cause := text.Line(set.State().Message) + first(s.waits(&set, pods))
 	switch {
+	case exit.Code(err) == exit.Access && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%s: timed out after %s: %w", t, s.timeout, err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return exit.Failure(fmt.Errorf("%s: timed out after %s: %s", t, s.timeout, cause))
 	case errors.Is(ctx.Err(), context.Canceled):

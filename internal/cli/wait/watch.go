@@ -96,13 +96,16 @@ func (o *options) watch(
 		defer cancel()
 	}
 	lacks := func(m permission.Missing) error { return exit.NoAccess(fmt.Errorf("%s; %s", m, m.Fix())) }
-	err = changes.Await(ctx, connection.Client, resources, lacks, func() (bool, error) {
+	notify := func(line string) { fmt.Fprintln(o.ErrOut, line) }
+	err = changes.Await(ctx, connection.Client, resources, lacks, notify, func() (bool, error) {
 		verdicts, err = evaluate()
 		return met(verdicts) || o.Timeout == 0, err
 	})
 	switch {
 	case err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return verdicts, err
+	case exit.Code(err) == exit.Access:
+		return nil, fmt.Errorf("timed out after %s: %w", o.Timeout, err)
 	case verdicts == nil:
 		return nil, exit.NoAccess(fmt.Errorf("the cluster has not answered within --timeout=%s", o.Timeout))
 	}
