@@ -182,6 +182,9 @@ func (r *reading) readPods(ctx context.Context) error {
 	}
 	var which []client.ListOption
 	if r.query.Selector != nil {
+		if _, selectable := r.query.Selector.Requirements(); !selectable {
+			return nil // In a request, a selector of nothing would select all pods.
+		}
 		which = append(which, client.MatchingLabelsSelector{Selector: r.query.Selector})
 	}
 	if r.query.Node != "" {

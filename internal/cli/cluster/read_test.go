@@ -185,6 +185,7 @@ func TestRequests(t *testing.T) {
 		"all namespaces": {2, Query{}, map[string]int{
 			"list pods": 1, "list " + string(permission.Markers): 1, "list NodeList": 1, "list " + string(permission.Plans): 1, "list " + string(permission.PlanSlices): 1, "list " + string(permission.Reports): 1,
 		}},
+		"a selector of nothing": {0, Query{Namespace: "ns", Selector: labels.Nothing()}, map[string]int{"list " + string(permission.Markers): 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := server{}

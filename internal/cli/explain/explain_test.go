@@ -5,6 +5,7 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -81,7 +82,9 @@ func objects(t *testing.T) []client.Object {
 	marked.Status.Conditions = append(marked.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	marked.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "5d9f"
 	marked.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "game-5d9f", UID: "5d9f", Controller: new(true)}}
-	return append(workloads(), deployment, marked, other, marker, npp, report, agent, lease, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
+	invalid := builders.Marker("broken", "game").Build()
+	invalid.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Foo"}}}
+	return append(workloads(), invalid, deployment, marked, other, marker, npp, report, agent, lease, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 }
 
 // workloads are a DaemonSet whose only node has no pod, and an AdvancedCronJob that has run.
@@ -128,10 +131,11 @@ func explainPod(t *testing.T, refuse func(verb string, object any) bool, args ..
 		})).Build()
 	var out, errOut bytes.Buffer
 	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}
+	flags := cluster.NewFlags(streams, "test")
 	command := newCommand(&Options{
-		IOStreams: streams, Cluster: cluster.NewFlags(streams, "test"), now: now,
+		IOStreams: streams, Cluster: flags, now: now,
 		connect: func() (cluster.Connection, error) {
-			return cluster.Connection{Client: fake, Namespace: "games"}, nil
+			return cluster.Connection{Client: fake, Namespace: cmp.Or(*flags.Namespace, "games")}, nil
 		},
 	}, "seamark")
 	command.SilenceUsage = true
@@ -212,8 +216,9 @@ func TestErrors(t *testing.T) {
 			[]string{"DaemonSets.apps.kruise.io/agen"}, nil, exit.Failed,
 			"daemonset.apps.kruise.io/agen not found in namespace games; the one of Kubernetes is daemonsets.apps/agen; did you mean \"daemonset/agent\"?",
 		},
-		"not settled": {[]string{"ds/agent"}, nil, exit.Failed, "DaemonSet agent is not settled"},
-		"not marked":  {[]string{"game-1"}, nil, exit.Failed, "pod game-1 is not marked as it should be"},
+		"marker that is invalid": {[]string{"ppm/game", "-n", "broken"}, nil, exit.Failed, "PodProbeMarker game is not settled"},
+		"not settled":            {[]string{"ds/agent"}, nil, exit.Failed, "DaemonSet agent is not settled"},
+		"not marked":             {[]string{"game-1"}, nil, exit.Failed, "pod game-1 is not marked as it should be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := explainPod(t, test.refuse, test.args...)

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -136,7 +137,7 @@ func (o *Options) readPods(ctx context.Context, connection cluster.Connection, k
 	}
 	selector, err := metav1.LabelSelectorAsSelector(kind.selector(object))
 	if err != nil {
-		return in, exit.Failure(fmt.Errorf("selector of %s: %w", in.Resource, err))
+		selector = labels.Nothing() // The explanation says that the marker is invalid.
 	}
 	snapshot, err := cluster.Read(ctx, connection.Client, cluster.Query{Namespace: namespace, Selector: selector, Controllers: true, Statuses: true})
 	if err != nil {

@@ -88,7 +88,7 @@ func (f failedPods) line() []string {
 	if len(f) == 0 {
 		return nil
 	}
-	return []string{"pods that have failed: " + planning.List(f)}
+	return []string{"pods that have failed: " + text.List(f, text.MaxNames)}
 }
 
 // split returns the pods that have not failed, and the names of the others.
