@@ -104,25 +104,33 @@ func split(pods []*corev1.Pod) (rest []*corev1.Pod, failed failedPods) {
 }
 
 // addMissing adds the step about the pods that exist, given how many more are to be created. That they do not exist is a problem if
-// the others are as they should be: a controller may wait for a pod before it creates the next one.
+// the controller could not create them, or if the others are as they should be: a controller may wait for a pod before it creates the
+// next one.
 func (p *pods) addMissing(step Step, count int) {
 	if count <= 0 {
 		p.add(step)
 		return
 	}
 	object := p.workload.given.Object
-	if why := refused(object); why != "" {
+	why, missing := refused(object), fmt.Sprintf("to be created: %d", count)
+	if why != "" {
 		step.Evidence = append([]string{text.Line(why)}, step.Evidence...)
 	}
-	missing := fmt.Sprintf("to be created: %d", count)
 	switch {
 	case len(p.pods) == 0:
-		p.late(podview.Edited(object), step.Title, "it has no pods", p.following, step.Evidence...)
-	case step.Verdict == OK:
-		p.late(podview.Edited(object), step.Title, step.Text+"; "+missing, p.following, step.Evidence...)
-	default:
+		step.Text = "it has no pods"
+	case step.Verdict == Problem:
 		step.Evidence = append([]string{missing}, step.Evidence...)
+	default:
+		step.Text += "; " + missing
+	}
+	switch {
+	case step.Verdict == Problem || step.Verdict == Waiting && why == "":
 		p.add(step)
+	case why != "":
+		p.problem(step.Title, step.Text, p.following, step.Evidence...)
+	default:
+		p.late(podview.Edited(object), step.Title, step.Text, p.following, step.Evidence...)
 	}
 }
 

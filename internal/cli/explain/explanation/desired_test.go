@@ -63,13 +63,17 @@ func TestDesiredPods(t *testing.T) {
 		"a pod was evicted": {deployment(2), []*corev1.Pod{runs, other, failed}, []string{
 			"ok Pods: 2 of 2 are available", "  pods that have failed: d",
 		}},
-		"a quota":          {deployment(3, quota), []*corev1.Pod{runs}, []string{"problem " + twoMissing, "  exceeded quota"}},
+		"a quota": {deployment(3, quota), []*corev1.Pod{runs}, []string{"problem " + twoMissing, "  exceeded quota"}},
+		"a quota, and a pod that starts": {
+			deployment(3, quota), []*corev1.Pod{starts},
+			[]string{"problem Pods: 0 of 3 are available; to be created: 2", "  exceeded quota", "  pod c: waits for the scheduler"},
+		},
 		"created just now": {young, []*corev1.Pod{runs}, []string{"waiting " + twoMissing}},
 		"no pods":          {deployment(3, quota), nil, []string{"problem Pods: it has no pods", "  exceeded quota"}},
 		"no replicas":      {deployment(0), nil, []string{"ok Pods: there are none, because spec.replicas is 0"}},
 		"a ReplicaSet":     {replicas, []*corev1.Pod{runs}, []string{"problem " + twoMissing}},
 		"an ordered StatefulSet": {ordered, []*corev1.Pod{starts}, []string{
-			"waiting Pods: 0 of 3 are available", "  to be created: 2", "  pod c: waits for the scheduler",
+			"waiting Pods: 0 of 3 are available; to be created: 2", "  pod c: waits for the scheduler",
 		}},
 		"a node has no pod": {nodes(2, 1), []*corev1.Pod{runs}, []string{"problem Pods: 1 of 2 are available; to be created: 1"}},
 		"no node matches":   {nodes(0, 1), nil, []string{"ok Pods: there are none, because status.desiredNumberScheduled is 0"}},
@@ -88,10 +92,10 @@ func TestDesiredPods(t *testing.T) {
 			"waiting Pods: 1 of 3 have succeeded", "  pod a: runs", "  pod b: runs",
 		}},
 		"a Job that lacks a pod": {jobWith("", three), []*corev1.Pod{done, runs}, []string{
-			"waiting Pods: 1 of 3 have succeeded", "  to be created: 1", "  pod a: runs",
+			"waiting Pods: 1 of 3 have succeeded; to be created: 1", "  pod a: runs",
 		}},
 		"a Job between two tries": {jobWith("", batchv1.JobSpec{Completions: new(int32(1))}), []*corev1.Pod{failed}, []string{
-			"waiting Pods: 0 of 1 have succeeded", "  to be created: 1", "  pods that have failed: d",
+			"waiting Pods: 0 of 1 have succeeded; to be created: 1", "  pods that have failed: d",
 		}},
 		"a Job of a queue": {jobWith("", batchv1.JobSpec{Parallelism: new(int32(2))}), []*corev1.Pod{done, runs}, []string{
 			"waiting Pods: 1 of 2 have succeeded", "  pod a: runs",
