@@ -223,7 +223,8 @@ func TestAwaitDuringOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, signal := &server{}, NewSignal()
-				sources := []Resource{ResourceOf(permission.Pods, "games", &corev1.PodList{}, NewCollection(signal, All, func(p *corev1.Pod) *corev1.Pod { return p }, signal.Touch))}
+				store := NewCollection(signal, All, func(pod *corev1.Pod) *corev1.Pod { return pod }, signal.Touch)
+				sources := []Resource{ResourceOf(permission.Pods, "games", &corev1.PodList{}, store)}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				var notices []string
