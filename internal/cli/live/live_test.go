@@ -228,13 +228,16 @@ func TestAwaitDuringOutage(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				var notices []string
+				var begins sync.Once
 				err := signal.Await(ctx, s.client(t), sources, nil, func(line string) {
 					if notices = append(notices, line); test.ends {
 						s.setFailure(nil)
 					}
 				}, func() (bool, error) {
-					s.setFailure(func(string, client.ObjectList) error { return errors.New("connection refused") })
-					s.send(func(w *watch.FakeWatcher) { w.Stop() })
+					begins.Do(func() {
+						s.setFailure(func(string, client.ObjectList) error { return errors.New("connection refused") })
+						s.send(func(w *watch.FakeWatcher) { w.Stop() })
+					})
 					return false, nil
 				})
 				if code := exit.Code(err); code != test.code || !slices.Equal(notices, test.notices) {
