@@ -161,7 +161,7 @@ changes  CustomResourceDefinition uniteddeployments.apps.kruise.io
          OpenKruise: serves UnitedDeployment objects
          Seamark:    does not serve this kind
          action:     keep OpenKruise for it, without seamark-workloads; step 7 of docs/migrate-from-openkruise.md would delete these objects
-Checked 0 PodProbeMarkers, 1 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 2 findings, of which 1 block a migration.
+Checked 0 PodProbeMarkers, 1 CloneSet, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 2 findings, of which 1 block a migration.
 `
 	for name, test := range map[string]struct {
 		in       string
