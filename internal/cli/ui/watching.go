@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -108,13 +109,13 @@ func (w *watching) failed(ctx context.Context, err error) {
 	w.cancel(&webui.Refusal{Status: http.StatusForbidden, Message: err.Error()})
 }
 
-// readableSets returns the kinds of sets that the user may list in the namespace, or in all if it is empty, and a note that names
-// the others. Kinds that are not installed are not named. It lists one object of each kind.
-func readableSets(ctx context.Context, reader client.Reader, namespace string) (readable []kinds.Kind, note string, err error) {
+// readableSets returns the kinds of sets that the user may list and watch in the namespace, or in all if it is empty, and a note that
+// names the others. Kinds that are not installed are not named. It lists one object of each kind, and opens a watch without objects.
+func readableSets(ctx context.Context, reader client.WithWatch, namespace string) (readable []kinds.Kind, note string, err error) {
 	var notes []string
 	for _, kind := range clustersource.SetKinds() {
-		err := reader.List(ctx, cluster.MetadataList(kind.GroupVersionKind), client.InNamespace(namespace), client.Limit(1))
-		switch missing, failure := cluster.MissingOf(err, "list", permission.Resource(kind.Definition()), namespace); {
+		verb, err := tryToWatch(ctx, reader, kind, namespace)
+		switch missing, failure := cluster.MissingOf(err, verb, permission.Resource(kind.Definition()), namespace); {
 		case failure != nil:
 			return nil, "", failure
 		case missing == nil:
@@ -124,4 +125,18 @@ func readableSets(ctx context.Context, reader client.Reader, namespace string) (
 		}
 	}
 	return readable, strings.Join(notes, "; "), nil
+}
+
+// tryToWatch lists one object of the kind and watches from there. The verb is that of the last request.
+func tryToWatch(ctx context.Context, reader client.WithWatch, kind kinds.Kind, namespace string) (verb string, err error) {
+	list := cluster.MetadataList(kind.GroupVersionKind)
+	if err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+		return "list", err //nolint:wrapcheck // the caller describes it
+	}
+	since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
+	events, err := reader.Watch(ctx, cluster.MetadataList(kind.GroupVersionKind), since, client.InNamespace(namespace))
+	if err == nil {
+		events.Stop()
+	}
+	return "watch", err //nolint:wrapcheck // the caller describes it
 }
