@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -313,9 +314,10 @@ func TestProblems(t *testing.T) {
 				f.Markers.Value[0].Status.Conditions[0] = metav1.Condition{
 					Type: "ProbesResolved", Status: metav1.ConditionFalse, Reason: "ContainerNotFound", Message: "No container\nwroker.",
 				}
-				late := *f.Markers.Value[0].DeepCopy()
+				late, unused := *f.Markers.Value[0].DeepCopy(), *f.Markers.Value[0].DeepCopy()
 				late.Name, late.Generation = "late", 2
-				f.Markers.Value = append(f.Markers.Value, late)
+				unused.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodsMatched, Status: metav1.ConditionFalse}}
+				f.Markers.Value = append(slices.Repeat([]v1alpha1.PodProbeMarker{unused}, 11), f.Markers.Value[0], late)
 			},
 			"warning marker/game/m: ProbesResolved is False: ContainerNotFound: No container wroker.\n" +
 				"  kubectl -n game describe podprobemarker m\n" +

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
@@ -163,6 +164,9 @@ func (f *Facts) markers() []Result {
 	var results []Result
 	var outdated []string
 	more := 0
+	hasProblem := func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionFalse && c.Type != v1alpha1.ConditionPodsMatched // Workloads are scaled to zero.
+	}
 	for i := range f.Markers.Value {
 		m := &f.Markers.Value[i]
 		full := m.Namespace + "/" + m.Name
@@ -170,7 +174,7 @@ func (f *Facts) markers() []Result {
 			outdated = append(outdated, full)
 			continue
 		}
-		j := slices.IndexFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Status == metav1.ConditionFalse })
+		j := slices.IndexFunc(m.Status.Conditions, hasProblem)
 		if j < 0 {
 			continue
 		}
