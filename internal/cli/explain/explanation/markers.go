@@ -101,7 +101,8 @@ func (e *explainer) marker(m *v1alpha1.PodProbeMarker, compiled *plan.Marker) {
 	var evidence []string
 	blocked := false
 	for _, c := range m.Status.Conditions {
-		if c.Status == metav1.ConditionFalse {
+		// The status may be that before the pod was bound to its node.
+		if c.Status == metav1.ConditionFalse && c.Type != v1alpha1.ConditionPodsMatched {
 			evidence = append(evidence, fmt.Sprintf("its condition %s is False (%s): %s", c.Type, c.Reason, c.Message))
 			blocked = blocked || c.Type == v1alpha1.ConditionMarksRemoved
 		}

@@ -82,7 +82,7 @@ func markerCases() map[string]podsCase {
 				in.Markers[0].Status.Conditions = []metav1.Condition{{
 					Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: "ContainerNotFound", Message: "not found",
 					LastTransitionTime: ago(60e9),
-				}}
+				}, {Type: v1alpha1.ConditionPodsMatched, Status: metav1.ConditionFalse, Reason: "NoPods"}}
 			},
 			want: []string{
 				markerMatches, `  its condition ProbesResolved is False (ContainerNotFound): not found`, pods, managerLeads, agentsReady,
