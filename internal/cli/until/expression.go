@@ -146,7 +146,8 @@ func (e *Expression) parseRequirement(requirement string) error {
 	}
 }
 
-// parseCondition parses TYPE, TYPE:STATUS or TYPE=STATUS. The default status is True, as in `kubectl wait`.
+// parseCondition parses TYPE, TYPE:STATUS or TYPE=STATUS. The default status is True, and case does not matter, as in
+// `kubectl wait`.
 func (e *Expression) parseCondition(rest string) error {
 	e.key, e.value, e.hasValue = rest, string(corev1.ConditionTrue), true
 	if at := strings.IndexAny(rest, ":="); at >= 0 {
@@ -155,9 +156,11 @@ func (e *Expression) parseCondition(rest string) error {
 	if msgs := validation.IsQualifiedName(e.key); len(msgs) > 0 {
 		return fmt.Errorf("condition type %q: %s", e.key, strings.Join(msgs, "; "))
 	}
-	switch corev1.ConditionStatus(e.value) {
-	case corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown:
-		return nil
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown} {
+		if strings.EqualFold(e.value, string(status)) {
+			e.value = string(status)
+			return nil
+		}
 	}
 	return fmt.Errorf("condition status %q must be one of True, False, Unknown", e.value)
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/rollout"
@@ -85,7 +86,7 @@ func (e *ObjectExpression) Verdict(object *unstructured.Unstructured) (v Verdict
 	if v.Met {
 		v.Last = ""
 	}
-	ready := e.condition.key == v1alpha1.ConditionReady && e.condition.value == string(corev1.ConditionTrue)
+	ready := strings.EqualFold(e.condition.key, v1alpha1.ConditionReady) && e.condition.value == string(corev1.ConditionTrue)
 	if ready && !v.Met && object != nil && notObserved(object) == "" {
 		stalled = conditionsOf(object).Message(v1alpha1.ConditionStalled)
 	}
@@ -111,9 +112,13 @@ func (e *ObjectExpression) evaluate(object *unstructured.Unstructured) (met bool
 	return e.conditionIn(conditionsOf(object))
 }
 
-// notObserved says that the controller has not handled the last change of the object. It is empty if it has.
+// notObserved says that the controller has not handled the last change of the object. It is empty if it has, or if that is not
+// known: OpenKruise's jobs have no observedGeneration.
 func notObserved(object *unstructured.Unstructured) string {
-	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	observed, found, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	if kind := kinds.ByGroupKind(object.GroupVersionKind().GroupKind()); !found && kind != nil && kind.Role == kinds.Job {
+		return ""
+	}
 	return rollout.Unobserved(object.GetGeneration(), observed)
 }
 
@@ -143,8 +148,8 @@ func (e *ObjectExpression) field(object *unstructured.Unstructured) (met bool, l
 
 // conditionIn reports whether the condition has the status. The text describes what it has instead.
 func (e *ObjectExpression) conditionIn(all planning.Conditions) (met bool, last string) {
-	c := all.Find(e.condition.key)
-	if c == nil {
+	i := slices.IndexFunc(all, func(c planning.SetCondition) bool { return strings.EqualFold(c.Type, e.condition.key) })
+	if i < 0 {
 		var types []string
 		for _, each := range all {
 			types = append(types, each.Type+"="+string(each.Status))
@@ -154,13 +159,14 @@ func (e *ObjectExpression) conditionIn(all planning.Conditions) (met bool, last 
 		}
 		return false, "no such condition; there are " + text.List(types, text.MaxNames)
 	}
+	c := all[i]
 	last = string(c.Status)
 	for _, more := range []string{c.Reason, c.Message} {
 		if more != "" {
 			last += ": " + more
 		}
 	}
-	return string(c.Status) == e.condition.value, last
+	return strings.EqualFold(string(c.Status), e.condition.value), last
 }
 
 // conditionsOf returns the conditions of the object.

@@ -20,7 +20,7 @@ func TestParseObjectRefuses(t *testing.T) {
 		"a pod":              {"pod/a condition=Ready", "must be one of"},
 		"a label":            {"label=a", "must be one of"},
 		"no condition":       {"condition", "must be one of condition="},
-		"unknown status":     {"condition=Ready=true", `status "true" must be one of True, False, Unknown`},
+		"unknown status":     {"condition=Ready=yes", `status "yes" must be one of True, False, Unknown`},
 		"delete of a field":  {"delete=x", "delete must not have a value"},
 		"no path":            {"jsonpath=", "must be {PATH} or {PATH}=VALUE"},
 		"no value":           {"jsonpath={.a}=", "must be {PATH} or {PATH}=VALUE"},
@@ -56,6 +56,7 @@ status:
 	}{
 		"a condition":             {text: "condition=FailedScale"},
 		"a status of a condition": {text: "condition=Ready=False"},
+		"another case":            {text: "condition=ready=false"},
 		"the notation of pods":    {text: "condition=Ready:False"},
 		"another status":          {text: "condition=Ready", want: "False: Updating: 2 of 3 pods are updated"},
 		"another condition":       {text: "condition=Complete", want: "no such condition; there are Ready=False, FailedScale=True"},
@@ -82,6 +83,13 @@ status:
 			text: "jsonpath={.status.updatedReplicas}=2", old: "{generation: 2", new: "{generation: 3", want: "generation 3 is not processed yet (observed 2)",
 		},
 		"no status": {text: "condition=Ready", new: "metadata: {generation: 1}", want: "generation 1 is not processed yet"},
+		"a job of OpenKruise": {
+			text: "jsonpath={.status.phase}=completed", new: "kind: BroadcastJob\nmetadata: {generation: 1}\nstatus: {phase: completed}",
+		},
+		"a job after a change": {
+			text: "jsonpath={.status.phase}=completed", want: "generation 2 is not processed yet (observed 1)",
+			new: "kind: BroadcastJob\nmetadata: {generation: 2}\nstatus: {observedGeneration: 1, phase: completed}",
+		},
 		"it is stalled": {
 			text: "condition=Ready", old: "type: FailedScale", new: "type: Stalled, message: it has timed out",
 			want: "False: Updating: 2 of 3 pods are updated", stalled: "it has timed out",
@@ -98,7 +106,10 @@ status:
 			var object *unstructured.Unstructured
 			if content != "none" {
 				object = &unstructured.Unstructured{}
-				data, err := yaml.YAMLToJSON([]byte("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\n" + content))
+				if !strings.HasPrefix(content, "kind:") {
+					content = "kind: CloneSet\n" + content
+				}
+				data, err := yaml.YAMLToJSON([]byte("apiVersion: apps.kruise.io/v1alpha1\n" + content))
 				expect.NoError(t, err)
 				expect.NoError(t, object.UnmarshalJSON(data))
 			}

@@ -28,7 +28,7 @@ func TestParseRefuses(t *testing.T) {
 		"unknown subject":       {"pod/a phase=Running", `requirement "phase" must be one of condition=TYPE:STATUS`},
 		"no value":              {"pod/a condition=", "must be one of"},
 		"no equals sign":        {"pod/a condition", "must be one of"},
-		"unknown status":        {"pod/a condition=Ready:true", `status "true" must be one of True, False, Unknown`},
+		"unknown status":        {"pod/a condition=Ready:yes", `status "yes" must be one of True, False, Unknown`},
 		"bad condition type":    {"pod/a condition=a/b/c:True", `type "a/b/c"`},
 		"bad label key":         {"pod/a label=a b:c", `key "a b"`},
 		"bad label value":       {"pod/a label=a:b c", `value "b c"`},
@@ -108,8 +108,9 @@ func TestVerdict(t *testing.T) {
 		"condition removed": {"pod/a condition=x:False", []local.Change{
 			condition("a", "x", "False"), removed(condition("a", "x", "False")),
 		}, "a has no such condition"},
-		"condition of another pod": {"pod/a condition=x:True", []local.Change{condition("b", "x", "True")}, "a has no such condition"},
-		"condition from the start": {expression: "pod/a condition=PodScheduled:True"},
+		"condition of another pod":  {"pod/a condition=x:True", []local.Change{condition("b", "x", "True")}, "a has no such condition"},
+		"condition from the start":  {expression: "pod/a condition=PodScheduled:True"},
+		"condition in another case": {"pod/a condition=podscheduled:true", []local.Change{phase("a", corev1.PodFailed)}, ""},
 
 		"label by colon":             {"pod/a label=k:v", []local.Change{label("a", "k", "v")}, ""},
 		"label by equals sign":       {"pod/a label=k=v", []local.Change{label("a", "k", "v")}, ""},

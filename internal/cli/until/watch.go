@@ -171,10 +171,15 @@ func (e Expression) isMark() bool {
 	case labels, annotations:
 		return !e.absent
 	case conditions:
-		return !v1alpha1.IsNativePodCondition(corev1.PodConditionType(e.key))
+		return !slices.ContainsFunc(v1alpha1.NativePodConditionTypes(), func(t corev1.PodConditionType) bool { return e.names(string(t)) })
 	default:
 		return false
 	}
+}
+
+// names reports whether the key is that of the expression. The case of condition types does not matter, as in `kubectl wait`.
+func (e Expression) names(key string) bool {
+	return key == e.key || e.subject == conditions && strings.EqualFold(key, e.key)
 }
 
 // has reports whether the pod has what the expression requires, even if the pod has ended.
@@ -199,6 +204,13 @@ func (p *podState) has(i int, e Expression) (bool, string) {
 // met reports whether the values meet the requirement. The text describes the actual value.
 func (e Expression) met(values map[string]string) (bool, string) {
 	value, found := values[e.key]
+	if !found {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if e.names(key) {
+				value, found = values[key], true
+			}
+		}
+	}
 	switch {
 	case e.absent:
 		return !found, fmt.Sprintf("%q", value)
