@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 
@@ -79,6 +80,35 @@ func TestLoadFiles(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a.yml", "b.yaml", "c.json", "sub/d.yaml", "sub/g.yaml", "standard input", "other", "link/d.yaml", "link/g.yaml"}, got); diff != "" {
 		t.Errorf("inputs (-want +got):\n%s", diff)
+	}
+}
+
+// TestVariants has folders with a kustomization below others.
+func TestVariants(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	const object, values = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n", "replicas: 1\n"
+	outside, own := "resources: [../../app.yaml]\n", "resources: [app.yaml]\n"
+	clitest.WriteFiles(t, folder, map[string]string{
+		"app/app.yaml": object, "app/overlays/prod/kustomization.yaml": outside, "app/copy/app.yaml": object, "app/copy/kustomization.yaml": own,
+		"app/more/pod.yaml": object, "bases/values.yaml": values, "bases/a/app.yaml": object, "bases/a/kustomization.yaml": own,
+	})
+	for name, want := range map[string][]string{
+		"app": {"app/app.yaml", "app/more/pod.yaml"}, "app/copy": {"app/copy/kustomization.yaml"}, "app/": {"app/app.yaml", "app/more/pod.yaml"},
+		"bases": {"bases/a/kustomization.yaml", "bases/values.yaml"},
+		".":     {"app/app.yaml", "app/more/pod.yaml", "bases/a/kustomization.yaml", "bases/values.yaml"},
+	} {
+		inputs, err := (&files.Loader{}).Load(t.Context(), []string{name})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var got []string
+		for _, input := range inputs {
+			got = append(got, input.Name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: inputs (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

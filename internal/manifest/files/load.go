@@ -34,7 +34,8 @@ const (
 )
 
 // Loader reads manifests. All commands read the same files of a folder: those that end in .yaml, .yml or .json, also
-// in its subfolders, except for hidden ones and the templates of Helm charts. A folder with a kustomization is built instead.
+// in its subfolders, except for hidden ones and the templates of Helm charts. A folder with a kustomization is built instead. It is
+// left out if a folder above it that is read has manifests itself: it is a variant of these, or a copy.
 type Loader struct {
 	// Stdin is what the name Stdin means.
 	Stdin io.Reader
@@ -78,7 +79,7 @@ func (l *Loader) add(ctx context.Context, name string) error {
 		if err != nil {
 			return fmt.Errorf("read manifests: %w", err)
 		}
-		return l.visit(filepath.Clean(path), entry, path == root)
+		return l.visit(filepath.Clean(path), entry, filepath.Clean(name))
 	})
 	if err == nil && len(l.files) == before {
 		return fmt.Errorf("read manifests: %s: no .yaml, .yml or .json file in the folder or below it", name)
@@ -87,17 +88,22 @@ func (l *Loader) add(ctx context.Context, name string) error {
 }
 
 // visit handles a file or folder in a folder.
-func (l *Loader) visit(path string, entry fs.DirEntry, root bool) error {
+func (l *Loader) visit(path string, entry fs.DirEntry, root string) error {
 	base := filepath.Base(path)
 	switch {
-	case entry.IsDir() && !root && (strings.HasPrefix(base, ".") || isChartTemplates(path)):
+	case entry.IsDir() && path != root && (strings.HasPrefix(base, ".") || isChartTemplates(path)):
 		return filepath.SkipDir
 	case entry.IsDir():
-		return l.build(path)
-	case strings.HasPrefix(base, "."), !slices.Contains(resource.FileExtensions, filepath.Ext(path)), !isRegular(path):
+		return l.build(path, root)
+	case !isManifest(path):
 		return nil
 	}
 	return l.open(document.File{Name: path, Mixed: true})
+}
+
+// isManifest reports whether a path in a folder is that of a file that is read.
+func isManifest(path string) bool {
+	return !strings.HasPrefix(filepath.Base(path), ".") && slices.Contains(resource.FileExtensions, filepath.Ext(path)) && isRegular(path)
 }
 
 // isRegular reports whether a path is that of a file, or of a link to one, as in a folder that Kubernetes mounts from a
@@ -107,11 +113,17 @@ func isRegular(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// build builds the kustomization of a folder, if there is one, and then skips what is in the folder.
-func (l *Loader) build(folder string) error {
+// build builds the kustomization of a folder in the root, if there is one, and then skips what is in the folder.
+func (l *Loader) build(folder, root string) error {
 	file, err := kustomizationIn(folder)
 	if err != nil || file == "" {
 		return err
+	}
+	for above := folder; above != root; {
+		above = filepath.Dir(above)
+		if hasObjects(above) {
+			return filepath.SkipDir
+		}
 	}
 	// Otherwise a folder with the name of a host, such as github.com/org/repo, is an address.
 	path, err := filepath.Abs(folder)
@@ -126,6 +138,21 @@ func (l *Loader) build(folder string) error {
 		return err
 	}
 	return filepath.SkipDir
+}
+
+// hasObjects reports whether a file in the folder, not in a subfolder, has Kubernetes objects. Files that cannot be read have none:
+// their errors are reported when they are loaded.
+func hasObjects(folder string) bool {
+	entries, err := os.ReadDir(folder)
+	return err == nil && slices.ContainsFunc(entries, func(entry fs.DirEntry) bool {
+		path := filepath.Join(folder, entry.Name())
+		alone := &Loader{}
+		if !isManifest(path) || alone.open(document.File{Name: path, Mixed: true}) != nil {
+			return false
+		}
+		objects, err := alone.files[0].Objects()
+		return err == nil && len(objects) > 0
+	})
 }
 
 // isChartTemplates reports whether the folder has the templates of a Helm chart, which are not YAML.
