@@ -211,7 +211,8 @@ func TestWorkload(t *testing.T) {
 			"--filename: -: 2 workloads (Deployment web, StatefulSet web): must be one",
 		},
 		"a field of a wrong type": {
-			strings.Replace(workloadOf("apps/v1", "Deployment", one), "{tier: front}", "[1]", 1), nil, "", "--filename: standard input: Deployment web: ",
+			strings.Replace(workloadOf("apps/v1", "Deployment", one), "{tier: front}", "[1]", 1), nil, "",
+			"--filename: standard input:5:14: Deployment web: spec.selector.matchLabels: must be ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@
 package initialize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/manifest/apikind"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
@@ -65,7 +67,9 @@ func (o *Options) readWorkload(ctx context.Context) (*workload, error) {
 			}
 			w := &workload{file: file, object: object}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &w.declared); err != nil {
-				return nil, fmt.Errorf("%s: %s %s: %w", file.Name, object.GetKind(), object.GetName(), err)
+				err = fmt.Errorf("%s: %s %s: %w", file.Name, object.GetKind(), object.GetName(), err)
+				_, located := manifest.Read(ctx, []document.File{file}, manifest.Options{})
+				return nil, cmp.Or(located, err) // The first names the fields and their lines.
 			}
 			found, names = append(found, w), append(names, object.GetKind()+" "+object.GetName())
 		}
