@@ -113,10 +113,12 @@ func (e *ObjectExpression) evaluate(object *unstructured.Unstructured) (met bool
 }
 
 // notObserved says that the controller has not handled the last change of the object. It is empty if it has, or if that is not
-// known: OpenKruise's jobs have no observedGeneration.
+// known: the status of OpenKruise's jobs has no observedGeneration.
 func notObserved(object *unstructured.Unstructured) string {
-	observed, found, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-	if kind := kinds.ByGroupKind(object.GroupVersionKind().GroupKind()); !found && kind != nil && kind.Role == kinds.Job {
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	observed, found, _ := unstructured.NestedInt64(status, "observedGeneration")
+	kind := kinds.ByGroupKind(object.GroupVersionKind().GroupKind())
+	if !found && len(status) > 0 && kind != nil && kind.Role == kinds.Job {
 		return ""
 	}
 	return rollout.Unobserved(object.GetGeneration(), observed)

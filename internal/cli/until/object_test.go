@@ -86,6 +86,9 @@ status:
 		"a job of OpenKruise": {
 			text: "jsonpath={.status.phase}=completed", new: "kind: BroadcastJob\nmetadata: {generation: 1}\nstatus: {phase: completed}",
 		},
+		"a new job": {
+			text: "condition=Complete", new: "kind: BroadcastJob\nmetadata: {generation: 1}", want: "generation 1 is not processed yet",
+		},
 		"a job after a change": {
 			text: "jsonpath={.status.phase}=completed", want: "generation 2 is not processed yet (observed 1)",
 			new: "kind: BroadcastJob\nmetadata: {generation: 2}\nstatus: {observedGeneration: 1, phase: completed}",
