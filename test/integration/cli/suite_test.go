@@ -275,8 +275,16 @@ func TestUIOfSets(t *testing.T) {
 		t.Errorf("set of the developer: status %d: %s", status, body)
 	}
 
-	// Two namespaces.
+	// A namespace in which the developer may list CloneSets, and not watch them, and two namespaces.
 	second := newWorld(t)
+	shared.Grant(t, second.namespace, env.UserSubject(developer),
+		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clonesets"}, Verbs: []string{"list"}})
+	p = w.serve(t, "--namespace="+second.namespace, "--as="+developer)
+	stream = uistream.Open(t, p.Client, p.Base, "")
+	stream.Ready()
+	if want := "no permission to watch clonesets.apps.kruise.io in namespace " + second.namespace; !strings.HasPrefix(stream.Sets.Note, want) {
+		t.Errorf("note %q, want %q", stream.Sets.Note, want)
+	}
 	p = w.serve(t, "--namespace="+w.namespace+","+second.namespace, "--as="+developer)
 	stream = uistream.Open(t, p.Client, p.Base, "")
 	stream.Ready()
