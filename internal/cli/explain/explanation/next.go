@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -57,7 +58,8 @@ func inspect(namespace string, pod *corev1.Pod) string {
 
 // logsOf returns the command that prints the log of a container that has ended with an error. It is empty if there is no log.
 func logsOf(namespace, pod string, status *corev1.ContainerStatus) string {
-	command := fmt.Sprintf("kubectl -n %s logs %s -c %s --tail=50", namespace, pod, status.Name)
+	// The API server does not check the names in statuses.
+	command := fmt.Sprintf("kubectl -n %s logs %s -c %s --tail=50", namespace, pod, text.Shell([]string{status.Name}))
 	switch {
 	case hasLog(status.State.Terminated):
 		return command

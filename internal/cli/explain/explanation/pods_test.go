@@ -165,6 +165,7 @@ func (c podsCase) check(t *testing.T, in *explanation.Input, read func() explana
 func TestDeployments(t *testing.T) {
 	const (
 		available = "ok Pods: 1 of 1 are available"
+		hostile   = "node node-1, pod worker-0: container a; b waits: CrashLoopBackOff"
 		crashes   = "node node-1, pod worker-0: container main waits: CrashLoopBackOff"
 		nearest   = "no marker matches the pod, and this one is the closest: it requires app=wroker, and the pod has app=worker, which is similar"
 	)
@@ -202,6 +203,20 @@ func TestDeployments(t *testing.T) {
 				"ok Probe worker#busy: the states of 1 pod: 1 Failed", "  Failed, the container has ended: worker-0",
 			},
 			conclusion: "Problem: Pods: 0 of 1 are available, and " + crashes, next: "kubectl -n ns logs worker-0 -c main --tail=50 --previous",
+		},
+		"a container whose name a shell would run": {
+			change: func(in *explanation.Input) {
+				failed(in, "the container has ended")
+				waits("CrashLoopBackOff", "")(in.Pod)
+				status := &in.Pod.Status.ContainerStatuses[0]
+				status.Name = "a; b"
+				status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 1}
+			},
+			want: []string{
+				"problem Pods: 0 of 1 are available, and " + hostile, "  " + hostile, markerMatches, managerLeads, agentsReady,
+				"ok Probe worker#busy: the states of 1 pod: 1 Failed", "  Failed, the container has ended: worker-0",
+			},
+			conclusion: "Problem: Pods: 0 of 1 are available, and " + hostile, next: "kubectl -n ns logs worker-0 -c 'a; b' --tail=50 --previous",
 		},
 		"no pods": {
 			edit:       func(in *explanation.PodsInput) { in.Pods, in.States = nil, probestatus.States{} },

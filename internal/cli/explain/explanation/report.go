@@ -121,7 +121,7 @@ func (e *explainer) try(p plan.PlannedProbe) string {
 	}
 	switch {
 	case probe.Exec != nil:
-		return e.kubectl("exec %s -c %s -- %s", pod, p.Plan.ContainerName, text.Shell(probe.Exec.Command))
+		return e.kubectl("exec %s -c %s -- %s", pod, text.Shell([]string{p.Plan.ContainerName}), text.Shell(probe.Exec.Command))
 	case probe.HTTPGet != nil:
 		scheme := ""
 		if probe.HTTPGet.Scheme == corev1.URISchemeHTTPS {
@@ -130,7 +130,7 @@ func (e *explainer) try(p plan.PlannedProbe) string {
 		return "kubectl get --raw " + text.Shell([]string{fmt.Sprintf("/api/v1/namespaces/%s/pods/%s%s:%s/proxy/%s",
 			e.in.Namespace, scheme, pod, probe.HTTPGet.Port.String(), strings.TrimPrefix(probe.HTTPGet.Path, "/"))})
 	default:
-		return e.kubectl("logs %s -c %s --tail=20", pod, p.Plan.ContainerName)
+		return e.kubectl("logs %s -c %s --tail=20", pod, text.Shell([]string{p.Plan.ContainerName}))
 	}
 }
 
