@@ -175,7 +175,7 @@ func TestEnabledControllers(t *testing.T) {
 			}
 			slices.Sort(crds)
 			expect.Equal(t, "CRDs", test.crds, crds)
-			expect.Equal(t, "CRDs are kept by an uninstallation", 4+len(test.crds), strings.Count(string(rendered), "helm.sh/resource-policy: keep"))
+			expect.Equal(t, "CRDs, a policy and its binding are kept by an uninstallation", 6+len(test.crds), strings.Count(string(rendered), "helm.sh/resource-policy: keep"))
 			for _, role := range []string{"seamark-workloads", "seamark-workloads-view", "seamark-workloads-edit"} {
 				expect.Equal(t, fmt.Sprintf("workloads in ClusterRole %s", role), test.kinds, kindsOf(t, objects[key{Kind: "ClusterRole", Name: role}]))
 			}

@@ -323,6 +323,7 @@ func workloadsRights() rights {
 		rightsOf("", "pods", "get", "list", "watch"),
 		rightsOf("", "persistentvolumeclaims", "get", "list", "watch"),
 		rightsOf("apps", "controllerrevisions", "get", "list", "watch"),
+		rightsOf("policy", "poddisruptionbudgets", "get", "list", "watch"),
 		rightsOf("rbac.authorization.k8s.io", "rolebindings", "get", "list", "watch"),
 		rightsOf("apps.kruise.io", "podprobemarkers", "get", "list", "watch"),
 		rightsOf("", "nodes", "get", "list", "watch"),

@@ -11,7 +11,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 )
 
-// TestBudgets checks budgets beside a Deployment of games and a marker that sets the label idle.
+// TestBudgets checks budgets next to a Deployment of games and a marker that sets the label idle.
 func TestBudgets(t *testing.T) {
 	const others = `
 apiVersion: apps/v1
