@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -76,49 +77,56 @@ func TestRemoteManifestsAreRefused(t *testing.T) {
 	}
 }
 
-// All commands that read manifests read the same files of a folder.
+// TestCommandsReadTheSameFiles checks that all commands that read manifests read the same files of a folder. Each of them names
+// an invalid marker.
 func TestCommandsReadTheSameFiles(t *testing.T) {
-	// Each command names an invalid marker.
-	marker := func(name string) string {
-		return "apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\n" +
-			"metadata: {name: " + name + "}\nspec: {selector: {matchLabels: {app: x}}, probes: [" +
-			"{name: p, containerName: c, podConditionType: example.com/x, probe: {exec: {command: [x]}, timeoutSeconds: -1}}]}\n"
-	}
-	folder := t.TempDir()
-	content := map[string]string{
-		"chart/Chart.yaml":            "name: x\n",
-		"chart/values.yaml":           "kind: x\n",
-		"list.yaml":                   "- a\n- b\n",
-		"built/kustomization.yaml":    "resources: [m.yaml]\nnamePrefix: built-\n",
-		"component/kustomization.yml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
-	}
-	read := map[string]bool{
-		"a.yaml": true, "b.yml": true, "c.json": true, "sub/deep/d.yaml": true, "chart/e.yaml": true, "component/f.yaml": true, "built/m.yaml": true,
-		"g.txt": false, "h": false, ".i.yaml": false, ".git/j.yaml": false, "chart/templates/k.yaml": false, "built/l.yaml": false, "built/sub/n.yaml": false,
-	}
-	nameOf := func(path string) string {
-		return strings.TrimLeft(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), ".")
-	}
-	for path := range read {
-		name := nameOf(path)
-		if name == "" {
-			name = "i"
-		}
-		content[path] = marker("marker-" + name)
-	}
-	clitest.WriteFiles(t, folder, content)
-	for _, command := range [][]string{{"local", "--timeout", "1ms"}, {"lint"}, {"migrate", "check"}, {"test"}} {
-		stdout, stderr, _ := execute(t, "", append(command, "-f", folder)...)
-		for path, want := range read {
-			name := "marker-" + nameOf(path)
-			if path == "built/m.yaml" {
-				name = "built-" + name
+	built := map[string]string{"built/kustomization.yaml": "resources: [m.yaml]\nnamePrefix: built-\n"}
+	for name, test := range map[string]struct {
+		content map[string]string
+		read    map[string]bool
+	}{
+		"files": {map[string]string{
+			"chart/Chart.yaml":            "name: x\n",
+			"chart/values.yaml":           "kind: x\n",
+			"list.yaml":                   "- a\n- b\n",
+			"component/kustomization.yml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
+		}, map[string]bool{
+			"a.yaml": true, "b.yml": true, "c.json": true, "sub/deep/d.yaml": true, "chart/e.yaml": true, "component/f.yaml": true,
+			"g.txt": false, "h": false, ".i.yaml": false, ".git/j.yaml": false, "chart/templates/k.yaml": false,
+		}},
+		"kustomization": {maps.Clone(built), map[string]bool{"built/m.yaml": true, "built/l.yaml": false, "built/sub/n.yaml": false}},
+		"kustomization below files": {maps.Clone(built), map[string]bool{
+			"a.yaml": true, "built/m.yaml": false, "built/l.yaml": false, "built/sub/n.yaml": false,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for path := range test.read {
+				test.content[path] = "apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\n" +
+					"metadata: {name: " + markerOf(path) + "}\nspec: {selector: {matchLabels: {app: x}}, probes: [" +
+					"{name: p, containerName: c, podConditionType: example.com/x, probe: {exec: {command: [x]}, timeoutSeconds: -1}}]}\n"
 			}
-			// The commands name files, objects or both.
-			got := strings.Contains(stdout+stderr, name) || strings.Contains(stdout+stderr, path+":")
-			if got != want {
-				t.Errorf("%s: %s is read: %t, want %t\n%s%s", command[0], path, got, want, stdout, stderr)
+			folder := t.TempDir()
+			clitest.WriteFiles(t, folder, test.content)
+			for _, command := range [][]string{{"local", "--timeout", "1ms"}, {"lint"}, {"migrate", "check"}, {"test"}} {
+				stdout, stderr, _ := execute(t, "", append(command, "-f", folder)...)
+				for path, want := range test.read {
+					marker := markerOf(path)
+					if path == "built/m.yaml" {
+						marker = "built-" + marker
+					}
+					// The commands name files, objects or both.
+					got := strings.Contains(stdout+stderr, marker) || strings.Contains(stdout+stderr, path+":")
+					if got != want {
+						t.Errorf("%s: %s is read: %t, want %t\n%s%s", command[0], path, got, want, stdout, stderr)
+					}
+				}
 			}
-		}
+		})
 	}
+}
+
+// markerOf returns the name of the marker in the file.
+func markerOf(path string) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(filepath.Base(path), "."), ".")
+	return "marker-" + name
 }

@@ -58,7 +58,7 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 			compile(t, policy)
 		})
 	}
-	if want := 19; seen != want {
+	if want := 20; seen != want {
 		t.Errorf("config/ has %d policies, want %d", seen, want)
 	}
 }
