@@ -127,7 +127,7 @@ func TestLanguages(t *testing.T) {
 	english := regexp.MustCompile(`[A-Za-z]{3,}`)
 	cluster := regexp.MustCompile(`shop|games|lobby|checkout|drained|node-\d|database|game-server|idle|role|main|jane|Seamark|seamark explain|StatefulSet|` +
 		`Deployment|Running|CannotRun|NoPlan|NodePodProbe|InvalidMarker|PodNotBound|probe cannot be run.*|node node-9 has.*|spec\.probes.*|no open orders|` +
-		`example.com/Drained(=True)?|controller.kubernetes.io/pod-deletion-cost|\d players|timed out after 1s|primary|secondary|12 orders are open|English|[Mm]arker|(Clone)?Set|cache|ProgressDeadlineExceeded|no progress.*|\d+ of \d+ pods.*|BackOff|Pulled|Back-off.*|Container image.*|agent|Pod|Home|End|Page (Up|Down)|Enter|Esc|Tab|Shift`)
+		`example.com/Drained(=True)?|condition|controller.kubernetes.io/pod-deletion-cost|\d players|timed out after 1s|primary|secondary|12 orders are open|English|[Mm]arker|(Clone)?Set|cache|ProgressDeadlineExceeded|no progress.*|\d+ of \d+ pods.*|BackOff|Pulled|Back-off.*|Container image.*|agent|Pod|Home|End|Page (Up|Down)|Enter|Esc|Tab|Shift`)
 	texts := value[[]string](p, `(() => {
 		const found = [document.title];
 		const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -57,7 +57,7 @@ func refused(object metav1.Object) string {
 // running adds the step about the pods of a workload of Kubernetes itself: whether as many as it is to have exist, and are as they
 // should be.
 func (p *pods) running() {
-	object := p.workload.given.Object
+	object := p.given.Object
 	if job, ok := object.(*batchv1.Job); ok {
 		p.job(job)
 		return
@@ -111,7 +111,7 @@ func (p *pods) addMissing(step Step, count int) {
 		p.add(step)
 		return
 	}
-	object := p.workload.given.Object
+	object := p.given.Object
 	why, missing := refused(object), fmt.Sprintf("to be created: %d", count)
 	if why != "" {
 		step.Evidence = append([]string{text.Line(why)}, step.Evidence...)
