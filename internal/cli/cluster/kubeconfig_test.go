@@ -29,7 +29,8 @@ contexts: [{name: b, context: {cluster: c}}, {name: a, context: {cluster: c}}], 
 	}{
 		"no file": {
 			variable: missing + ":" + missing + "2",
-			want:     "no kubeconfig found in " + missing + ", " + missing + "2 (from KUBECONFIG): set KUBECONFIG or use --kubeconfig; `seamark local` needs no cluster",
+			want: "no kubeconfig found in " + missing + ", " + missing + "2 (from KUBECONFIG): " +
+				"set KUBECONFIG or use --kubeconfig; `seamark local` needs no cluster",
 		},
 		"empty file":         {variable: empty, want: "no cluster in the kubeconfig " + empty + " (from KUBECONFIG): set"},
 		"empty file of flag": {variable: others, file: empty, want: "no cluster in the kubeconfig " + empty + " (from --kubeconfig): set"},

@@ -84,7 +84,8 @@ func objects(t *testing.T) []client.Object {
 	marked.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "game-5d9f", UID: "5d9f", Controller: new(true)}}
 	invalid := builders.Marker("broken", "game").Build()
 	invalid.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Foo"}}}
-	return append(workloads(), invalid, deployment, marked, other, marker, npp, report, agent, lease, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
+	return append(workloads(), invalid, deployment, marked, other, marker, npp, report, agent, lease,
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 }
 
 // workloads are a DaemonSet whose only node has no pod, and an AdvancedCronJob that has run.

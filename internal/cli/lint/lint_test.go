@@ -114,7 +114,8 @@ func TestSARIFWithIgnoredRules(t *testing.T) {
 		"warning": {"schema", "unknown-field", "exec-shell-line suppressed"},
 		"info":    {"schema", "unknown-field", "openkruise-defaults suppressed", "exec-shell-line suppressed"},
 	} {
-		stdout, _, code := clitest.Execute(t, New, clitest.BadMarker, "lint", "-", "-o", "sarif", "--show", show, "--ignore", "openkruise-defaults,exec-shell-line")
+		stdout, _, code := clitest.Execute(t, New, clitest.BadMarker,
+			"lint", "-", "-o", "sarif", "--show", show, "--ignore", "openkruise-defaults,exec-shell-line")
 		var log struct {
 			Version string
 			Runs    []struct {

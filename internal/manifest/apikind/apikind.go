@@ -93,8 +93,9 @@ func Check(gvk schema.GroupVersionKind) *Problem {
 	case len(group) == 0:
 		return misspelled(gvk)
 	case gvk.Group == v1alpha1.GroupName && slices.Contains(openKruise(), gvk.Kind):
-		return &Problem{NotServed, "kind", fmt.Sprintf("Seamark does not serve %q, which is a kind of OpenKruise: nothing acts on the object unless OpenKruise runs, too",
-			gvk.Kind), ""}
+		return &Problem{NotServed, "kind", fmt.Sprintf(
+			"Seamark does not serve %q, which is a kind of OpenKruise: nothing acts on the object unless OpenKruise runs, too", gvk.Kind,
+		), ""}
 	default:
 		return &Problem{Unknown, "kind", fmt.Sprintf("%q is not a kind of %s", gvk.Kind, gvk.Group), fix(gvk, group)}
 	}

@@ -20,7 +20,9 @@ import (
 // WriteStatus writes the status of after, a copy of before, and reports whether it did: not if the object is gone. after is
 // replaced by the answer of the API server. The patch has only the fields that differ, so that it keeps those of the status
 // that the types do not have.
-func WriteStatus(ctx context.Context, to client.Client, metrics Metrics, kind string, before, after client.Object, options ...client.MergeFromOption) (bool, error) {
+func WriteStatus(
+	ctx context.Context, to client.Client, metrics Metrics, kind string, before, after client.Object, options ...client.MergeFromOption,
+) (bool, error) {
 	err := to.Status().Patch(ctx, after, client.MergeFromWithOptions(before, options...), client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("write the status of %s %s: %w", kind, client.ObjectKeyFromObject(before), err))

@@ -43,22 +43,43 @@ spec:
 			"matchExpressions: [{key: idle, operator: Exists}%s]}", i, exempt))
 	}
 	for name, test := range map[string]struct{ manifests, want string }{
-		"a guard":                     {budget("a", guard, "maxUnavailable: 0, "+busy+exempt+"]}"), ""},
-		"no guard":                    {budget("a", "", "maxUnavailable: 1, "+busy+"]}"), ""},
-		"another value of the label":  {budget("a", `, labels: {seamark.dev/guard: "yes"}`, "maxUnavailable: 1, "+busy+"]}"), "guard-value metadata.labels[seamark.dev/guard]"},
-		"a guard without the exit":    {budget("a", guard, "maxUnavailable: 0, "+busy+"]}"), "guard-exempt spec.selector"},
-		"a guard that permits one":    {budget("a", guard, "maxUnavailable: 1, "+busy+exempt+"]}"), "guard-evictions spec.maxUnavailable"},
-		"a guard by minAvailable":     {budget("a", guard, "minAvailable: 1000000, "+busy+exempt+"]}"), ""},
-		"a guard that demands five":   {budget("a", guard, "minAvailable: 5, "+busy+exempt+"]}"), "guard-evictions spec.minAvailable"},
-		"a percentage over a mark":    {budget("a", "", "minAvailable: 50%, "+busy+"]}"), "budget-percentage spec.minAvailable"},
-		"a percentage over all":       {budget("a", "", "minAvailable: 50%, selector: {matchLabels: {app: game}}"), ""},
-		"all of those with a mark":    {budget("a", "", "maxUnavailable: 0%, "+busy+"]}"), ""},
-		"a guard over no label":       {budget("a", guard, "maxUnavailable: 0, selector: {matchLabels: {app: game, busy: x}, matchExpressions: ["+exempt[2:]+"]}"), "guard-label spec.selector"},
-		"two budgets":                 {budget("a", "", "maxUnavailable: 1, "+busy+"]}") + budget("b", "", "maxUnavailable: 1, selector: {matchLabels: {app: game}}"), "budget-overlap spec.selector"},
-		"two budgets that differ":     {budget("a", "", "maxUnavailable: 1, "+busy+"]}") + budget("b", "", "maxUnavailable: 1, selector: {matchLabels: {idle: 'true'}}"), ""},
-		"two budgets of other pods":   {budget("a", "", "maxUnavailable: 1, "+busy+"]}") + budget("b", "", "maxUnavailable: 1, selector: {matchLabels: {app: web}}"), ""},
-		"two budgets of no template":  {budget("a", "", "maxUnavailable: 1, selector: {matchLabels: {x: a}}") + budget("b", "", "maxUnavailable: 1, selector: {matchLabels: {y: b}}"), "budget-overlap spec.selector"},
-		"two budgets in namespaces":   {budget("a", ", namespace: x", "maxUnavailable: 1, "+busy+"]}") + budget("b", ", namespace: y", "maxUnavailable: 1, "+busy+"]}"), ""},
+		"a guard":  {budget("a", guard, "maxUnavailable: 0, "+busy+exempt+"]}"), ""},
+		"no guard": {budget("a", "", "maxUnavailable: 1, "+busy+"]}"), ""},
+		"another value of the label": {
+			budget("a", `, labels: {seamark.dev/guard: "yes"}`, "maxUnavailable: 1, "+busy+"]}"),
+			"guard-value metadata.labels[seamark.dev/guard]",
+		},
+		"a guard without the exit":  {budget("a", guard, "maxUnavailable: 0, "+busy+"]}"), "guard-exempt spec.selector"},
+		"a guard that permits one":  {budget("a", guard, "maxUnavailable: 1, "+busy+exempt+"]}"), "guard-evictions spec.maxUnavailable"},
+		"a guard by minAvailable":   {budget("a", guard, "minAvailable: 1000000, "+busy+exempt+"]}"), ""},
+		"a guard that demands five": {budget("a", guard, "minAvailable: 5, "+busy+exempt+"]}"), "guard-evictions spec.minAvailable"},
+		"a percentage over a mark":  {budget("a", "", "minAvailable: 50%, "+busy+"]}"), "budget-percentage spec.minAvailable"},
+		"a percentage over all":     {budget("a", "", "minAvailable: 50%, selector: {matchLabels: {app: game}}"), ""},
+		"all of those with a mark":  {budget("a", "", "maxUnavailable: 0%, "+busy+"]}"), ""},
+		"a guard over no label": {
+			budget("a", guard, "maxUnavailable: 0, selector: {matchLabels: {app: game, busy: x}, matchExpressions: ["+exempt[2:]+"]}"),
+			"guard-label spec.selector",
+		},
+		"two budgets": {
+			budget("a", "", "maxUnavailable: 1, "+busy+"]}") + budget("b", "", "maxUnavailable: 1, selector: {matchLabels: {app: game}}"),
+			"budget-overlap spec.selector",
+		},
+		"two budgets that differ": {
+			budget("a", "", "maxUnavailable: 1, "+busy+"]}") + budget("b", "", "maxUnavailable: 1, selector: {matchLabels: {idle: 'true'}}"),
+			"",
+		},
+		"two budgets of other pods": {
+			budget("a", "", "maxUnavailable: 1, "+busy+"]}") + budget("b", "", "maxUnavailable: 1, selector: {matchLabels: {app: web}}"),
+			"",
+		},
+		"two budgets of no template": {
+			budget("a", "", "maxUnavailable: 1, selector: {matchLabels: {x: a}}") + budget("b", "", "maxUnavailable: 1, selector: {matchLabels: {y: b}}"),
+			"budget-overlap spec.selector",
+		},
+		"two budgets in namespaces": {
+			budget("a", ", namespace: x", "maxUnavailable: 1, "+busy+"]}") + budget("b", ", namespace: y", "maxUnavailable: 1, "+busy+"]}"),
+			"",
+		},
 		"a budget without a selector": {budget("a", guard, "maxUnavailable: 1"), ""},
 		"17 guards":                   {many, "too-many-guards metadata.labels[seamark.dev/guard]"},
 	} {

@@ -148,8 +148,11 @@ var (
 		"budget-percentage", Warning,
 		"A PodDisruptionBudget has a percentage and selects pods by a label that probes set. It is a part of all replicas, not of the pods with the label.",
 	}
-	ruleGuardValue     = Rule{"guard-value", Error, "A label of guards has another value than true. The API server refuses it, or the budget protects no pod."}
-	ruleGuardExempt    = Rule{"guard-exempt", Warning, "A guard does not exclude pods with the label seamark.dev/guard-exempt: they can be deleted and not evicted."}
+	ruleGuardValue  = Rule{"guard-value", Error, "A label of guards has another value than true. The API server refuses it, or the budget protects no pod."}
+	ruleGuardExempt = Rule{
+		"guard-exempt", Warning,
+		"A guard does not exclude pods with the label seamark.dev/guard-exempt: they can be deleted and not evicted.",
+	}
 	ruleGuardEvictions = Rule{"guard-evictions", Error, "A guard has numbers that permit evictions. The API server refuses it."}
 	ruleGuardLabel     = Rule{"guard-label", Warning, "A guard selects by a label that no probe and no pod template of the manifests sets."}
 	ruleGuards         = Rule{"too-many-guards", Warning, "A namespace has more than 16 guards. Each of them adds to the time of each deletion there."}
