@@ -200,6 +200,8 @@ func (c *large) bare(name string, pods int) time.Duration {
 	plans := c.plans.of(name)
 	nodes := map[string]bool{}
 	for _, plan := range plans {
+		// The followed copy may be older than the writes of the other marker, which shares plans in a small cluster.
+		c.Must(c.server.Client.Get(c.Context(), client.ObjectKeyFromObject(plan), plan))
 		nodes[plan.NodeName] = true
 	}
 	var references []*v1alpha1.NodePodProbe
