@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/workloads/guard"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 )
 
 // GuardLabel is the label that the budgets of Guards select: with the value "delete" from deletion, with "update" also from

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 )
 
 // NodeKind is the kind of node that a pod runs on.
@@ -118,6 +119,31 @@ func (p Pod) Leftover(owned, desired mark.Marks) []mark.Key {
 		leftover = mark.Leftover(p.Object, p.Plan.Probes, p.Report, owned, desired)
 	}
 	return p.foreign(leftover, owned, desired)
+}
+
+// Transitions returns when the probes that set labels of the pod got the states that the labels show: as the condition of the
+// probe says, which is written together with the labels, or else the report. They are none of a probe that has neither. owned
+// are the marks that Seamark owns on the pod.
+func (p Pod) Transitions(owned mark.Marks) []guard.Transition {
+	claims := p.Claims()
+	var all []guard.Transition
+	for _, probe := range p.Plan.Probes {
+		of := make(mark.Marks)
+		for _, key := range mark.Declared(probe.Source) {
+			if claims[key] == probe.ID {
+				of[key] = owned[key]
+			}
+		}
+		shown := of[mark.ConditionType(probe.Source.PodConditionType)].Condition.LastTransitionTime
+		if shown.IsZero() {
+			state, _ := p.Report.Effective(probe, claims, owned)
+			shown = state.LastTransitionTime
+		}
+		if names := of.Names(mark.KindLabel); len(names) > 0 && !shown.IsZero() {
+			all = append(all, guard.Transition{Labels: names, At: shown.Time})
+		}
+	}
+	return all
 }
 
 // Edited returns when the object was created, last changed except for its status, or deleted. It is

@@ -95,7 +95,7 @@ func (t *PodTrimmer) Trim(pod *corev1.Pod) *corev1.Pod {
 			InitContainers: t.trimContainers(pod, pod.Spec.InitContainers, plan.Restartable),
 		},
 		Status: corev1.PodStatus{
-			Phase: intern(pod.Status.Phase), PodIP: pod.Status.PodIP, Conditions: t.trimConditions(pod, owned),
+			Phase: intern(pod.Status.Phase), PodIP: pod.Status.PodIP, StartTime: pod.Status.StartTime, Conditions: t.trimConditions(pod, owned),
 		},
 	}
 	if plan.HasRun(pod) && (pod.Status.PodIP == "" || !plan.Initialized(pod)) {

@@ -40,7 +40,7 @@ func fullPod() *corev1.Pod {
 		Condition(corev1.PodCondition{Type: "game.io/role", Status: corev1.ConditionFalse}).
 		ManagedFields("kubelet", "status", "{}").ManagedFields("seamark", "status", entry).
 		Updated("kruise-manager", "", `{"f:metadata":{"f:labels":{"f:idle":{}}},"f:spec":{"f:volumes":{}}}`).Build()
-	pod.CreationTimestamp = created()
+	pod.CreationTimestamp, pod.Status.StartTime = created(), new(created())
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data"}}
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
 	return pod
@@ -72,7 +72,7 @@ func TestTrimPod(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := tc.want.Build()
-			want.CreationTimestamp = created()
+			want.CreationTimestamp, want.Status.StartTime = created(), new(created())
 			for i := range want.Spec.Containers {
 				want.Spec.Containers[i].Image = ""
 			}

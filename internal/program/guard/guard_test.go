@@ -6,13 +6,14 @@ package guard_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/workloads/guard"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -48,6 +49,45 @@ func TestProtectedPods(t *testing.T) {
 			expect.Equal(t, "guard of deletions", test.deletion, guards.Deletion(pod))
 			expect.Equal(t, "guard of updates", test.update, guards.Update(pod))
 			expect.Equal(t, "without guards", "", guard.Guards(nil).Deletion(pod))
+		})
+	}
+}
+
+// TestSince is about transitions of a probe that sets a label which the guard requires, in seconds after the pod was created.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+	transition := func(seconds int64, keys ...string) guard.Transition {
+		return guard.Transition{Labels: keys, At: at(seconds)}
+	}
+	for name, test := range map[string]struct {
+		started     int64
+		transitions []guard.Transition
+		want        int64
+	}{
+		"no mark":              {started: 5, want: 5},
+		"not started":          {want: 0},
+		"mark":                 {started: 5, transitions: []guard.Transition{transition(9, "a", builders.GuardLabel)}, want: 9},
+		"latest of two":        {started: 5, transitions: []guard.Transition{transition(9, builders.GuardLabel), transition(7, builders.GuardLabel)}, want: 9},
+		"of another label":     {started: 5, transitions: []guard.Transition{transition(9, "a")}, want: 5},
+		"before the pod":       {started: 5, transitions: []guard.Transition{transition(3, builders.GuardLabel)}, want: 5},
+		"not started, marked":  {transitions: []guard.Transition{transition(9, builders.GuardLabel)}, want: 9},
+		"clock of the future":  {started: 5, transitions: []guard.Transition{transition(1<<40, builders.GuardLabel)}, want: 1 << 40},
+		"without a known time": {started: 5, transitions: []guard.Transition{{Labels: []string{builders.GuardLabel}}}, want: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := builders.Pod("games", "game").Label(builders.GuardLabel, "delete").Build()
+			pod.CreationTimestamp = metav1.NewTime(at(0))
+			if test.started != 0 {
+				pod.Status.StartTime = new(metav1.NewTime(at(test.started)))
+			}
+			found, since := builders.Guards().Since(pod, test.transitions)
+			expect.Equal(t, "guard", "busy", found)
+			expect.Equal(t, "since", test.want, since.Unix())
+			found, since = guard.Guards(nil).Since(pod, test.transitions)
+			expect.Equal(t, "without guards", "", found)
+			expect.Equal(t, "since never", true, since.IsZero())
 		})
 	}
 }

@@ -65,15 +65,22 @@ func (g Guards) Update(pod *corev1.Pod) string {
 }
 
 func (g Guards) first(pod *corev1.Pod, counts func(*guard) bool) string {
+	if found := g.firstOf(pod, counts); found != nil {
+		return found.name
+	}
+	return ""
+}
+
+func (g Guards) firstOf(pod *corev1.Pod, counts func(*guard) bool) *guard {
 	if len(g) == 0 || !protected(pod) {
-		return ""
+		return nil
 	}
 	for i := range g {
 		if counts(&g[i]) && g[i].selector.Matches(labels.Set(pod.Labels)) {
-			return g[i].name
+			return &g[i]
 		}
 	}
-	return ""
+	return nil
 }
 
 // protected reports whether guards protect the pod: not one whose eviction ignores budgets, nor one with the label.
