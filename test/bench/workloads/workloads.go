@@ -51,6 +51,7 @@ func Measures() []harness.Measure {
 			Rows: []string{rowBroadcastTime, rowBroadcastWrites, rowBroadcastServer, rowBroadcastEnd, rowBroadcastSteps, rowBroadcastMost, rowBroadcastIdle},
 		},
 		{Name: "workloads/foreign", Run: measureForeign, Rows: []string{rowForeignStatus, rowForeignCreate}},
+		{Name: "workloads/guards", Run: measureGuards, Rows: guardRows()},
 		{Name: "workloads/types", Run: measureTypes, Rows: []string{rowTypesMemory, rowTypesStart, rowTypesCreate}},
 		{Name: "workloads/daemonsets", Run: measureDaemonSets, Rows: daemonRows()},
 	}
