@@ -131,6 +131,36 @@ func TestShrink(t *testing.T) {
 	}
 }
 
+func TestAlone(t *testing.T) {
+	server := newPod("server", "false", "")
+	server.UID = "match"
+	for name, test := range map[string]struct {
+		others string
+		want   bool
+	}{
+		"all replaced":        {"new new new new", true},
+		"one more":            {"new new new new starting", true},
+		"one is not replaced": {"new new new new old", false},
+		"one is not ready":    {"new new new starting", false},
+	} {
+		pods := []corev1.Pod{*server}
+		for _, name := range strings.Fields(test.others) {
+			pod := newPod(name, "true", "")
+			if name == "starting" {
+				starting(pod)
+			}
+			pods = append(pods, *pod)
+		}
+		m := &match{server: server}
+		if got := m.alone(pods, func(pod *corev1.Pod) bool { return pod.Name == "old" }); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+		if m.alone(pods[1:], func(*corev1.Pod) bool { return false }) {
+			t.Errorf("%s, without the server: got true", name)
+		}
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	pods := []corev1.Pod{
 		*newPod("db-0", "", "v1"), *newPod("db-1", "", "v2"), *starting(newPod("db-2", "", "v2")), *terminating(newPod("db-3", "", "v2")),

@@ -5,7 +5,8 @@
 // It starts the game servers of examples/game-server, shows their probes, scales their Deployment
 // down, and checks that no match is interrupted. With -roles, it updates the database of
 // examples/primary-secondary next to the same database in the built-in StatefulSet, and prints how
-// often the primary of each switches.
+// often the primary of each switches. With -guard, it drains the node of a server that plays a match,
+// deletes the server, and updates its Deployment, and checks that all of them wait for the match.
 //
 // It runs in the root of the repository. kubectl and kubectl-seamark must be in the PATH.
 package main
@@ -47,6 +48,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	showRoles := flags.Bool("roles", false, "update a database instead of scaling game servers down")
+	showGuard := flags.Bool("guard", false, "try to disrupt a busy game server instead of scaling game servers down; needs two nodes")
 	typing := flags.Bool("typing", false, "type the commands at the speed of a user, for a recording")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -70,7 +72,11 @@ func run(ctx context.Context, args []string) error {
 		r := &roles{shell: shell, pods: clientset.CoreV1().Pods(namespace), leases: clientset.CoordinationV1().Leases(namespace)}
 		return r.play(ctx)
 	}
-	return (&servers{shell: shell, pods: clientset.CoreV1().Pods(namespace)}).play(ctx)
+	s := &servers{shell: shell, pods: clientset.CoreV1().Pods(namespace)}
+	if *showGuard {
+		return (&match{servers: s}).play(ctx)
+	}
+	return s.play(ctx)
 }
 
 const (

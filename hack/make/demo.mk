@@ -16,6 +16,13 @@ demo-roles: install example-images ## Start a cluster, install Seamark, and show
 	@$(DEMO) go run ./hack/demo --roles
 	$(NEXT_STEPS)
 
+# It needs two nodes, and a cluster that already runs gets the second one.
+.PHONY: demo-guard
+demo-guard: ## Start a cluster of two nodes, install Seamark, and show that a drain, a deletion and a rollout wait for a match.
+	@$(MAKE) --no-print-directory NODES=2 install
+	@$(DEMO) go run ./hack/demo --guard
+	$(NEXT_STEPS)
+
 # Records a terminal in which the demo types the commands.
 .PHONY: demo-record
 demo-record: install ## Start a cluster, install Seamark, and record the demo of the READMEs as docs/images/demo.svg.

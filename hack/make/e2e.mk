@@ -36,7 +36,8 @@ test-docs: jq build tools example-images ## Run the commands of the documents on
 
 # The tests whose results may differ with several nodes, or with a runtime whose container events are not used.
 .PHONY: test-e2e-nodes
-test-e2e-nodes: ## Change the local cluster to two nodes with containerd 1.6 and 1.7 and run the tests that may differ.
+test-e2e-nodes: ## Change the local cluster to two nodes with containerd 1.6 and 1.7 and run demo-guard and the tests that may differ.
 	@$(MAKE) --no-print-directory NODES=2 RUNTIME=debian,containerd-1.7 install e2e-images
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 20m ./test/e2e \
 		-run 'TestEveryNode|TestContainerEndWithOtherSubscribers|TestThresholds|TestMessages|TestContainerRestart|TestContainerStart|TestRecreatedPodWithTheSameName|TestHangingProbe|TestLostNode'
+	@$(MAKE) --no-print-directory demo-guard
