@@ -31,9 +31,9 @@ type guard struct {
 	selector labels.Selector
 }
 
-// most is the number of guards of a namespace that count. A planner compares each of them with each pod. The API server refuses
+// Most is the number of guards of a namespace that count. A planner compares each of them with each pod. The API server refuses
 // what the others protect.
-const most = 16
+const Most = 16
 
 // New returns the first 16 guards among the budgets of a namespace, by name. A budget whose selector is invalid, which API servers
 // do not store, is none.
@@ -46,7 +46,7 @@ func New(budgets []*policyv1.PodDisruptionBudget) Guards {
 	}
 	slices.SortFunc(named, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
 	var guards Guards
-	for _, budget := range named[:min(most, len(named))] {
+	for _, budget := range named[:min(Most, len(named))] {
 		if selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err == nil {
 			guards = append(guards, guard{budget.Name, budget.Labels[v1alpha1.GuardUpdateKey] == "true", selector})
 		}

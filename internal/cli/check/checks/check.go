@@ -100,6 +100,8 @@ type Facts struct {
 	Plans   Read[[]v1alpha1.NodePodProbe]
 	Reports Read[[]seamarkv1alpha1.ProbeReport]
 	Markers Read[[]v1alpha1.PodProbeMarker]
+	// Guards are the guards of the cluster, and whether they have effect.
+	Guards Guards
 	// Kruise is OpenKruise in the cluster.
 	Kruise Kruise
 }
@@ -131,6 +133,7 @@ func Run(f *Facts) []Result {
 		f.permissions(),
 		f.grants(),
 		f.policies(),
+		f.guards(),
 		f.webhook(),
 		f.plans(),
 		f.reports(),

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package inspect reads the facts from which package checks evaluates an installation. It only reads:
-// the reviews of permissions that it creates are questions, and are not stored.
+// the reviews of permissions that it creates are questions, and are not stored, and the deletion of a guarded pod is a dry run.
 package inspect
 
 import (
@@ -94,6 +94,7 @@ func Facts(ctx context.Context, connection cluster.Connection, namespace string,
 		func() {
 			f.Grants = all[rbacv1.RoleBinding](ctx, c, &rbacv1.RoleBindingList{}, nil, client.MatchingLabels(grants.OfManager()))
 		},
+		func() { f.Guards = readGuards(ctx, c) },
 		func() { f.Granter = get(ctx, c, "", granterName, &rbacv1.ClusterRoleBinding{}) },
 		func() { f.Plans = plans(ctx, c) },
 		func() { f.Reports = all[seamarkv1alpha1.ProbeReport](ctx, c, &seamarkv1alpha1.ProbeReportList{}, nil) },

@@ -16,10 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 )
-
-// maxGuards is the number of guards of a namespace from which on deletions there take long.
-const maxGuards = 16
 
 // beyond is a number of pods that no budget selects.
 const beyond = 1_000_000
@@ -61,9 +59,9 @@ func (c *checker) checkBudgets(s *scope) {
 		if !b.isGuard() {
 			continue
 		}
-		if guards++; guards == maxGuards+1 {
+		if guards++; guards == guard.Most+1 {
 			c.add(ruleGuards, b.object, "metadata.labels["+v1alpha1.GuardKey+"]",
-				fmt.Sprintf("the namespace has more than %d guards: each of them takes time of the API server for each deletion there", maxGuards),
+				fmt.Sprintf("the namespace has more than %d guards: each of them takes time of the API server for each deletion there", guard.Most),
 				"select the pods of several guards with one")
 		}
 		c.checkGuard(s, b)
