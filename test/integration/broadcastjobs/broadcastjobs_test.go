@@ -22,7 +22,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/openkruise"
@@ -52,16 +54,7 @@ func TestBroadcastJobs(t *testing.T) {
 		"nodes join and leave": testNodes,
 		"Pause":                testPause,
 		"restartLimit":         testRestarts,
-		"deadline": func(t *testing.T) {
-			w := newWorld(t, "a", "b")
-			w.becomes = all(corev1.PodRunning)
-			w.create(nil)
-			w.is(v1alpha1.BroadcastJobRunning, "2 2 0 0")
-			w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = new(int64(2)) })
-			w.is(v1alpha1.BroadcastJobHasFailed, "2 0 0 2")
-			w.has(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, "DeadlineExceeded")
-			w.gone()
-		},
+		"deadline":             testDeadline,
 		"time to live": func(t *testing.T) {
 			w := newWorld(t, "a")
 			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(1)) })
@@ -106,6 +99,28 @@ func (w *world) gone() {
 		}
 		return nil
 	})
+}
+
+// testDeadline ends a job whose deadline has passed. A pod that a guard protects runs on until its label changes.
+func testDeadline(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.becomes = all(corev1.PodRunning)
+	w.Create(builders.Guard(w.Namespace, "busy", false, "yes"))
+	w.create(nil)
+	w.is(v1alpha1.BroadcastJobRunning, "2 2 0 0")
+	busy := &corev1.Pod{ObjectMeta: w.Meta(broadcastjob.Name("report", w.NodeName("a")))}
+	w.Patch(busy, `{"metadata":{"labels":{%q:"yes"}}}`, builders.GuardLabel)
+	w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = new(int64(2)) })
+	w.has(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, "DeadlineExceeded")
+	w.has(planning.PodsGuarded, metav1.ConditionTrue, "Guarded")
+	w.until("only the guarded pod runs", func() error {
+		pods := &corev1.PodList{}
+		w.List(pods)
+		return await.ErrorIf(len(pods.Items) != 1 || pods.Items[0].Name != busy.Name || pods.Items[0].DeletionTimestamp != nil, "pods %v", pods.Items)
+	})
+	w.Patch(busy, `{"metadata":{"labels":{%q:null}}}`, builders.GuardLabel)
+	w.gone()
+	w.is(v1alpha1.BroadcastJobHasFailed, "2 0 0 2")
 }
 
 // testNodes lets nodes join and leave a job that does not end.

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { env.Main(m, &server) }
 // start runs seamark-workloads until the test ends or the function is called.
 func start(t *testing.T) (stop func()) {
 	t.Helper()
-	cfg := program.Install(t, server, "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml")
+	cfg := program.Install(t, server, "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml", "config/policies/guards.yaml")
 	return program.Start(t, cfg, func(_ *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
 		enabled.BroadcastJob.Enabled, enabled.AdvancedCronJob.Enabled = new(true), new(true)
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 func TestDaemonSets(t *testing.T) {
@@ -38,6 +39,7 @@ func TestDaemonSets(t *testing.T) {
 		"adoption":             testAdoption,
 		"pulls before update":  testPreDownload,
 		"drain":                testDrain,
+		"guard":                testGuard,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +112,25 @@ func testRecreation(t *testing.T) {
 	w.setImage("agent:2")
 	w.images("agent:2", "agent:2", "agent:2", "agent:2")
 	w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionTrue, "Updated")
+}
+
+// testGuard updates a set while a guard protects the pod that would be the first one.
+func testGuard(t *testing.T) {
+	w := newWorld(t, 3)
+	w.Create(builders.Guard(w.Namespace, "busy", false, "yes"))
+	w.create(nil)
+	w.images("agent:1", "agent:1", "agent:1")
+	busy := w.on(2)[0]
+	w.Patch(&busy, `{"metadata":{"labels":{%q:"yes"}}}`, builders.GuardLabel)
+	w.setImage("agent:2")
+	w.images("agent:2", "agent:2", "agent:1")
+	w.has(planning.PodsGuarded, corev1.ConditionTrue, "Guarded")
+	if kept := w.on(2)[0]; kept.UID != busy.UID {
+		t.Errorf("pod %s was replaced", busy.Name)
+	}
+	w.Patch(&busy, `{"metadata":{"labels":{%q:null}}}`, builders.GuardLabel)
+	w.images("agent:2", "agent:2", "agent:2")
+	w.has(planning.PodsGuarded, corev1.ConditionFalse, "Recovered")
 }
 
 // testInPlace updates images in place, and recreates pods for another change.

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) { env.Main(m, &server) }
 // start runs seamark-workloads with pulls before updates, until the test ends or the function is called.
 func start(t *testing.T, e *env.Env, edits ...func(*workloads.Options)) (stop func()) {
 	t.Helper()
-	cfg := program.Install(t, e, "config/daemonsets/rbac.yaml", "config/imagepulls/rbac.yaml")
+	cfg := program.Install(t, e, "config/daemonsets/rbac.yaml", "config/imagepulls/rbac.yaml", "config/policies/guards.yaml")
 	awaitPulls(t, e, cfg)
 	return program.Start(t, cfg, func(options *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
 		options.PreDownloadDaemonSets, enabled.DaemonSet.Enabled, enabled.ImagePullJob.Enabled = true, new(true), new(true)

@@ -49,7 +49,7 @@ func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *instal
 	cfg := e.Component(t, workloads.Name)
 	program.Grant(t, e)
 	own := program.InstallInjector(t, e)
-	e.Apply(t, env.Manifests(t, []string{"config/sidecarsets/rbac.yaml"})...)
+	e.Apply(t, env.Manifests(t, []string{"config/sidecarsets/rbac.yaml", "config/policies/guards.yaml"})...)
 	i.end = program.StartInjector(t, own, i.address, lifetimes)
 	program.Start(t, cfg, func(o *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
 		enabled.SidecarSet.Enabled, o.InjectorURL = new(true), "https://localhost:"+port

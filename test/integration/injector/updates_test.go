@@ -26,12 +26,14 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
@@ -48,6 +50,7 @@ func testUpdate(t *testing.T, i *installation) {
 	env.RunKubelets(t, kubelet.Options{Config: i.Config, Failed: func(err error) { t.Error(err) }, Namespace: set.Spec.Namespace})
 	i.apply(set)
 	i.injects(t, set)
+	i.Create(builders.Guard(set.Spec.Namespace, "busy", true, "yes"))
 	p := pod(set.Spec.Namespace, "game")
 	i.eventually(t, "the set is injected", p, has("updated server"))
 	const count = 5
@@ -77,9 +80,16 @@ func testUpdate(t *testing.T, i *installation) {
 		s.Spec.UpdateStrategy.Partition = new(intstr.FromInt32(2))
 	})
 	status(v1alpha1.SidecarSetStatus{MatchedPods: count, UpdatedPods: 3, ReadyPods: count, UpdatedReadyPods: 3})
-	i.edit(set, func(s *v1alpha1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil })
-	status(v1alpha1.SidecarSetStatus{MatchedPods: count, UpdatedPods: count, ReadyPods: count, UpdatedReadyPods: count})
+	// A guard protects a pod until its label changes.
 	pods := &corev1.PodList{}
+	expect.NoError(t, i.Client.List(t.Context(), pods, client.InNamespace(set.Spec.Namespace)))
+	busy := &pods.Items[slices.IndexFunc(pods.Items, func(each corev1.Pod) bool { return each.Spec.Containers[0].Image == "updated:1" })]
+	i.Patch(busy, `{"metadata":{"labels":{%q:"yes"}}}`, builders.GuardLabel)
+	i.edit(set, func(s *v1alpha1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil })
+	status(v1alpha1.SidecarSetStatus{MatchedPods: count, UpdatedPods: count - 1, ReadyPods: count, UpdatedReadyPods: count - 1})
+	i.await(t, set, planning.PodsGuarded, metav1.ConditionTrue, "Guarded")
+	i.Patch(busy, `{"metadata":{"labels":{%q:null}}}`, builders.GuardLabel)
+	status(v1alpha1.SidecarSetStatus{MatchedPods: count, UpdatedPods: count, ReadyPods: count, UpdatedReadyPods: count})
 	expect.NoError(t, i.Client.List(t.Context(), pods, client.InNamespace(set.Spec.Namespace)))
 	for _, each := range pods.Items {
 		if each.Spec.Containers[0].Image != "updated:2" || each.Spec.InitContainers[0].Image != "proxy:2" ||
