@@ -29,8 +29,8 @@ type Source interface {
 // Notices are the lines of a watch for the user.
 type Notices chan string
 
-// add adds a line if there is room for it.
-func (n Notices) add(line string) {
+// Add adds a line if there is room for it.
+func (n Notices) Add(line string) {
 	select {
 	case n <- line:
 	default:
@@ -54,7 +54,7 @@ func Session(ctx context.Context, connection cluster.Connection, query cluster.Q
 		defer cancel()
 	}
 	notices := make(Notices, maxNotices)
-	w, err := Start(ctx, connection.Client, query, notices.add)
+	w, err := Start(ctx, connection.Client, query, notices.Add)
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

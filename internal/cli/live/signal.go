@@ -40,7 +40,7 @@ func (s *Signal) Await(
 	ctx context.Context, c client.WithWatch, sources []Resource, lacks func(permission.Missing) error, notify func(line string), done func() (bool, error),
 ) error {
 	notices := make(Notices, maxNotices)
-	health := newHealth(notices.add)
+	health := newHealth(notices.Add)
 	stop, err := follow(ctx, c, sources, lacks, health)
 	if err != nil {
 		return err

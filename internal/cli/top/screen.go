@@ -19,17 +19,19 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/web/history"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // interval is the time between updates of the table.
 const interval = 500 * time.Millisecond
 
-// screen shows the worst groups on a terminal, and what commands print about the selected one.
+// screen shows the worst groups and the sets on a terminal, and what commands print about the selected one.
 type screen struct {
 	*table.Screen
 	ctx     context.Context //nolint:containedctx // tea.Model has no other way to end commands
 	o       *Options
 	source  live.Source
+	current func() []model.Set
 	notices live.Notices
 	// run returns what a command prints, and logs the output of the container of a row.
 	run  func(ctx context.Context, namespace string, args ...string) string
@@ -37,9 +39,10 @@ type screen struct {
 
 	events []history.Event
 	groups []history.Group
-	// more is the number of groups that are left out.
-	more, selected int
-	notice         string
+	sets   []model.Set
+	// more and moreSets are the numbers of groups and sets that are left out. Those of sets follow groups in selected.
+	more, moreSets, selected int
+	notice                   string
 	// page is what a command has printed, or nil for the table.
 	page *page
 }
@@ -52,8 +55,8 @@ type page struct {
 	top int
 }
 
-func newScreen(ctx context.Context, o *Options, source live.Source, events []history.Event) *screen {
-	s := &screen{ctx: ctx, o: o, source: source, events: events}
+func newScreen(ctx context.Context, o *Options, source live.Source, events []history.Event, sets func() []model.Set) *screen {
+	s := &screen{ctx: ctx, o: o, source: source, events: events, current: sets}
 	s.Screen = table.NewScreen(s, interval)
 	s.source.Update()
 	s.update()
@@ -70,11 +73,21 @@ func (s *screen) Key(key tea.KeyPressMsg) tea.Cmd {
 		s.page = nil
 	case s.page != nil:
 		s.page.top = min(table.Scroll(name, s.page.top, s.room()), max(len(s.page.lines)-s.room(), 0))
-	case len(s.groups) > 0:
-		s.selected = min(table.Scroll(name, s.selected, s.room()), len(s.groups)-1)
-		if row := s.groups[s.selected].Row; row != nil {
-			return s.open(name, row)
+	case len(s.groups)+len(s.sets) > 0:
+		s.selected = min(table.Scroll(name, s.selected, s.room()), len(s.groups)+len(s.sets)-1)
+		if set := s.selectedSet(); set != nil && name == "e" {
+			return s.openCommand(set.Namespace, "explain", nameOf(set))
+		} else if set == nil && s.groups[s.selected].Row != nil {
+			return s.open(name, s.groups[s.selected].Row)
 		}
+	}
+	return nil
+}
+
+// selectedSet returns the selected set, or nil if a group is selected, or nothing.
+func (s *screen) selectedSet() *model.Set {
+	if i := s.selected - len(s.groups); i >= 0 && i < len(s.sets) {
+		return &s.sets[i]
 	}
 	return nil
 }
@@ -94,7 +107,12 @@ func (s *screen) open(name string, row *probestatus.Row) tea.Cmd {
 	default:
 		return nil
 	}
-	return s.openPage(strings.Join(args, " "), func() string { return s.run(s.ctx, row.Namespace, args...) })
+	return s.openCommand(row.Namespace, args...)
+}
+
+// openCommand shows what a command about an object in the namespace prints.
+func (s *screen) openCommand(namespace string, args ...string) tea.Cmd {
+	return s.openPage(strings.Join(args, " "), func() string { return s.run(s.ctx, namespace, args...) })
 }
 
 // openPage shows a page with the text, once the command has returned it.
@@ -124,14 +142,16 @@ func (s *screen) Poll(time.Time) tea.Cmd {
 	return nil
 }
 
-// update computes the groups. The selection stays on its group.
+// update computes the groups and the sets. The selection stays on its group or set.
 func (s *screen) update() {
 	now := s.o.Now()
 	s.events = slices.DeleteFunc(s.events, func(e history.Event) bool { return e.Last.Before(now.Add(-s.o.Window)) })
 	var before history.Group
+	set := s.selectedSet()
 	if s.selected < len(s.groups) {
 		before = s.groups[s.selected]
 	}
+	s.sets, s.moreSets = s.o.firstSets(s.current())
 	groups := history.Top(s.source.Rows(), s.events, now, s.o.Window)
 	s.more = max(len(groups)-s.o.Rows, 0)
 	s.groups = groups[:len(groups)-s.more]
@@ -140,8 +160,10 @@ func (s *screen) update() {
 	}
 	if i := slices.IndexFunc(s.groups, same); i >= 0 {
 		s.selected = i
+	} else if i := slices.IndexFunc(s.sets, func(other model.Set) bool { return set != nil && set.SetID == other.SetID }); i >= 0 {
+		s.selected = len(s.groups) + i
 	}
-	s.selected = max(min(s.selected, len(s.groups)-1), 0)
+	s.selected = max(min(s.selected, len(s.groups)+len(s.sets)-1), 0)
 }
 
 // room is the number of lines between the first line and the help.
@@ -155,20 +177,33 @@ func (s *screen) Body() []string {
 	return s.tableLines()
 }
 
-// tableLines returns the header and the groups around the selected one.
+// tableLines returns the header of the table of the selected row, and the rows around it.
 func (s *screen) tableLines() []string {
-	lines := groupLines(s.groups, s.more, true)
-	if len(s.groups) == 0 {
-		return lines
+	lines, plain := groupLines(s.groups, s.more, true), groupLines(s.groups, s.more, false)
+	header, at := 0, s.selected+1
+	if s.selectedSet() != nil {
+		header = len(lines) + 1
+		at = header + 1 + s.selected - len(s.groups)
+	}
+	lines, plain = append(lines, setLines(s.sets, s.moreSets, true)...), append(plain, setLines(s.sets, s.moreSets, false)...)
+	if at >= len(lines) {
+		return lines // There is no row.
 	}
 	// A color would end the reverse.
-	lines[s.selected+1] = lipgloss.NewStyle().Reverse(true).Render(groupLines(s.groups, s.more, false)[s.selected+1])
-	return append(lines[:1], visible(slices.Clone(lines[1:]), s.selected-s.room()+1, s.room())...)
+	lines[at] = lipgloss.NewStyle().Reverse(true).Render(plain[at])
+	first := lines[0]
+	if header <= at-s.room() {
+		first = lines[header] // It is not visible.
+	}
+	return append([]string{first}, visible(lines[1:], at-s.room(), s.room())...)
 }
 
 // Status returns the keys and their meaning, and the last notice.
 func (s *screen) Status() string {
 	help := "↑↓ select  e explain  t timeline  l logs  x test  q quit"
+	if s.selectedSet() != nil {
+		help = "↑↓ select  e explain  q quit"
+	}
 	if s.page != nil {
 		help = fmt.Sprintf("%d lines  ↑↓ scroll  esc back  q quit", len(s.page.lines))
 	}

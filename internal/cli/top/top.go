@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top implements `seamark top`, which shows the probes that did not run, run slowly, flap or fail.
+// Package top implements `seamark top`, which shows the probes that did not run, run slowly, flap or fail, and the rollouts of sets.
 package top
 
 import (
@@ -52,13 +52,16 @@ worst ones first: by probes that did not run, then by slow ones, by changes per 
 failed ones. Markers without any of these are not shown. A failed probe is not always a problem:
 many probes report a state, such as idle.
 
+Below them are the CloneSets, StatefulSets and DaemonSets of apps.kruise.io with their rollouts,
+those with problems first, then those in progress, unless --node or --selector selects pods.
+
 Changes are counted from the events of the pods, which the API server keeps for an hour by
 default. If an event combines several changes, those within the window are estimated.
 
 With --watch, a terminal shows the current table until you press q or Ctrl-C. Other keys show
 more about the worst probe of the selected row: e is "seamark explain", t "seamark timeline",
-l the logs of the container, and x or r "seamark test", which runs the probe once. Esc returns to
-the table. --watch needs the permission to watch what is listed; "seamark get --watch" also works
+l the logs of the container, and x or r "seamark test", which runs the probe once. On a set, e is
+"seamark explain". Esc returns to the table. --watch needs the permission to watch what is listed; "seamark get --watch" also works
 without a terminal.`
 
 const example = `  # The worst 20 in all namespaces
@@ -78,7 +81,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	}
 	command := &cobra.Command{
 		Use:     "top",
-		Short:   "Show the probes that did not run, run slowly, flap or fail",
+		Short:   "Show the probes that did not run, run slowly, flap or fail, and the rollouts of sets",
 		Long:    long,
 		Example: example,
 		Args:    cobra.NoArgs,
@@ -95,7 +98,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	flags := command.Flags()
 	flags.StringVar(&o.Node, "node", "", "show only pods on this node")
 	o.Selector.AddTo(command)
-	flags.IntVarP(&o.Rows, "rows", "N", o.Rows, "maximum number of rows")
+	flags.IntVarP(&o.Rows, "rows", "N", o.Rows, "maximum number of rows of each table")
 	flags.DurationVar(&o.Window, "window", o.Window, "how far back changes count")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "update the table on the terminal; keys explain and test the selected row")
 	o.Flags.CompleteNames(command, "node", permission.Nodes)
@@ -140,11 +143,18 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	snapshot.Now = o.Now()
+	all, err := o.readSets(ctx, connection.Client, connection.Namespace)
+	if err != nil {
+		return err
+	}
 	groups := history.Top(probestatus.List(snapshot.Input).Rows, events, snapshot.Now, o.Window)
 	more := max(len(groups)-o.Rows, 0)
 	groups = groups[:len(groups)-more]
-	report := map[string]any{"groups": append([]history.Group{}, groups...), "omitted": more}
-	return exit.Failure(o.Output.Print(o.Out, report, func(out io.Writer) error { return printGroups(out, groups, more) }))
+	sets, moreSets := o.firstSets(all)
+	report := map[string]any{"groups": append([]history.Group{}, groups...), "omitted": more, "sets": sets, "omittedSets": moreSets}
+	return exit.Failure(o.Output.Print(o.Out, report, func(out io.Writer) error {
+		return errors.Join(printGroups(out, groups, more), printSets(out, sets, moreSets))
+	}))
 }
 
 // maxMessage is the maximum length of a message in a row, in bytes.

@@ -5,18 +5,29 @@ package top
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/internal/web/history"
+	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/expect"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 func TestPrintGroups(t *testing.T) {
@@ -31,6 +42,55 @@ func TestPrintGroups(t *testing.T) {
 	var out bytes.Buffer
 	expect.NoError(t, printGroups(&out, groups, 7))
 	expect.Equal(t, "table", want, out.String())
+}
+
+func TestPrintSets(t *testing.T) {
+	done := model.Set{
+		SetID: model.SetID{Namespace: "game", Kind: "DaemonSet", Name: "log"}, Desired: 2, Updated: 2, Available: 2,
+		Phase: "Complete", Message: texttest.Hostile, Complete: true,
+	}
+	o := Options{Rows: 3}
+	sets, more := o.firstSets([]model.Set{topSet("b", false), done, topSet("c", false), topSet("a", true)})
+	want := "\nNAMESPACE  SET         UPDATED  AVAILABLE  PHASE        MESSAGE\n" +
+		"games      cloneset/a  1/3      2/3        Progressing  1 of 3 pods are updated\n" +
+		"games      cloneset/b  1/3      2/3        Progressing  1 of 3 pods are updated\n" +
+		"games      cloneset/c  1/3      2/3        Progressing  1 of 3 pods are updated\n" +
+		"1 more: use --rows\n"
+	var out bytes.Buffer
+	expect.NoError(t, printSets(&out, sets, more))
+	expect.NoError(t, printSets(&out, nil, 0))
+	expect.Equal(t, "table", want, out.String())
+	colored := clitest.CheckColors(t, func(out io.Writer) error { return printSets(out, []model.Set{topSet("a", true), done}, 0) })
+	for _, part := range []string{"  \x1b[31mProgressing\x1b[m  1 of", "  \x1b[32mComplete\x1b[m     "} {
+		if !strings.Contains(colored, part) {
+			t.Errorf("%q does not contain %q", colored, part)
+		}
+	}
+}
+
+// Kinds that are not installed are not named, and those that may not be listed are.
+func TestReadSets(t *testing.T) {
+	streams, _, _, errOut := genericiooptions.NewTestIOStreams()
+	o := Options{IOStreams: streams}
+	api := fakeapi.Client(t, &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "arena", Generation: 1}}).
+		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			switch list.(type) {
+			case *v1alpha1.DaemonSetList:
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "daemonsets"}, "", nil)
+			case *v1beta1.StatefulSetList:
+				return &meta.NoKindMatchError{}
+			}
+			return c.List(ctx, list, opts...)
+		}}).Build()
+	sets, err := o.readSets(t.Context(), api, "games")
+	expect.NoError(t, err)
+	expect.Equal(t, "sets", []string{"CloneSet games/arena NotObserved"}, []string{sets[0].String() + " " + sets[0].Phase})
+	const warning = "Warning: sets are not shown: no permission to list daemonsets.apps.kruise.io in namespace games\n"
+	expect.Equal(t, "warning", warning, errOut.String())
+	o.Node = "node-1"
+	sets, err = o.readSets(t.Context(), api, "games")
+	expect.NoError(t, err)
+	expect.Equal(t, "sets of a node", 0, len(sets))
 }
 
 func TestFlags(t *testing.T) {

@@ -6,6 +6,7 @@ package top
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -43,7 +44,15 @@ func (o *Options) watch(ctx context.Context, connection cluster.Connection, w *l
 	if err := cluster.WarnOfEvents(o.ErrOut, err); err != nil {
 		return err
 	}
-	s := newScreen(ctx, o, w, history.ParseEvents(events))
+	sets, stop, err := o.followSets(ctx, connection, notices)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	defer stop()
+	s := newScreen(ctx, o, w, history.ParseEvents(events), sets)
 	s.notices = notices
 	s.run = o.runCommand
 	s.logs = func(ctx context.Context, row *probestatus.Row) string { return logsOf(ctx, connection.Config, row) }
@@ -51,7 +60,7 @@ func (o *Options) watch(ctx context.Context, connection cluster.Connection, w *l
 		return exit.Failure(err)
 	}
 	// The last table stays on the terminal.
-	return exit.Failure(printGroups(o.Out, s.groups, s.more))
+	return exit.Failure(errors.Join(printGroups(o.Out, s.groups, s.more), printSets(o.Out, s.sets, s.moreSets)))
 }
 
 // runCommand runs a command that a key of the screen stands for in the namespace, with the flags that select the cluster

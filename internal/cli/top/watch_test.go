@@ -28,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
+	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -42,9 +43,17 @@ func topRow(pod, node, message string) probestatus.Row {
 	}
 }
 
+func topSet(name string, problem bool) model.Set {
+	return model.Set{
+		SetID:   model.SetID{Namespace: "games", Kind: "CloneSet", Name: name},
+		Desired: 3, Updated: 1, Available: 2, Phase: "Progressing", Message: "1 of 3 pods are updated", Problem: problem,
+	}
+}
+
 // fakeSource has rows, and one batch of changes.
 type fakeSource struct {
 	rows    []probestatus.Row
+	sets    []model.Set
 	changes []live.Change
 	changed chan struct{}
 }
@@ -66,7 +75,8 @@ func newTestScreen(t *testing.T) (*screen, *fakeSource) {
 		rows:    []probestatus.Row{topRow("game-0", "node-1", "3 players"), topRow("game-1", "node-2", "5 players")},
 		changed: make(chan struct{}, 1),
 	}
-	s := newScreen(t.Context(), &Options{Rows: 20, Window: time.Hour, Now: func() time.Time { return topNow }}, source, nil)
+	s := newScreen(t.Context(), &Options{Rows: 20, Window: time.Hour, Now: func() time.Time { return topNow }}, source, nil,
+		func() []model.Set { return source.sets })
 	s.run = func(_ context.Context, namespace string, args ...string) string {
 		return "ran " + namespace + ": " + strings.Join(args, " ") + "\n" + strings.Repeat("line\n", 20)
 	}
@@ -89,7 +99,7 @@ func press(t *testing.T, s *screen, key tea.Key) {
 func topText(s *screen) string { return ansi.Strip(strings.Join(s.Lines(), "\n")) }
 
 func TestScreen(t *testing.T) {
-	const table = `NAMESPACE  MARKER  NODE    PROBES  NOT RUN  SLOW  CHANGES/H  FAILED  WORST
+	const groups = `NAMESPACE  MARKER  NODE    PROBES  NOT RUN  SLOW  CHANGES/H  FAILED  WORST
 games      game    node-1  1       0        0     0.0        1       game-0 idle: 3 players
 games      game    node-2  1       0        0     0.0        1       game-1 idle: 5 players
 
@@ -103,19 +113,26 @@ games      game    node-2  1       0        0     0.0        1       game-1 idle
 		keys []tea.Key
 		want string
 	}{
-		"table":         {nil, table},
+		"table":         {nil, groups},
 		"explain":       {[]tea.Key{letter('e')}, "explain game-0\nran games: explain game-0\n"},
 		"second row":    {[]tea.Key{down, down, down, letter('t')}, "timeline game-1\nran games: timeline game-1\n"},
 		"test":          {[]tea.Key{letter('x')}, "test --marker=game#idle pod/game-0\nran games: test --marker=game#idle pod/game-0\n"},
 		"test with r":   {[]tea.Key{letter('r')}, "test --marker=game#idle pod/game-0\n"},
 		"logs":          {[]tea.Key{letter('l')}, "logs of game-0 main\nlogs of main\n"},
-		"back":          {[]tea.Key{letter('e'), down, esc}, table},
+		"back":          {[]tea.Key{letter('e'), down, esc}, groups},
 		"scrolled":      {[]tea.Key{letter('e'), down}, "explain game-0\nline\nline\n"},
 		"help of pages": {[]tea.Key{letter('e')}, "\n21 lines  ↑↓ scroll  esc back  q quit"},
-		"unknown key":   {[]tea.Key{letter('z')}, table},
+		"unknown key":   {[]tea.Key{letter('z')}, groups},
+		"a set":         {[]tea.Key{down, down, letter('e')}, "explain cloneset/arena\nran games: explain cloneset/arena\n"},
+		"logs of a set": {[]tea.Key{down, down, letter('l')}, "\ngames      cloneset/arena  1/3      2/3        Progressing  1 of 3 pods are updated\n"},
+		"help of sets":  {[]tea.Key{down, down}, "\n↑↓ select  e explain  q quit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := newTestScreen(t)
+			s, source := newTestScreen(t)
+			if strings.Contains(name, "set") {
+				source.sets = []model.Set{topSet("arena", false)}
+				s.Update(table.Tick(topNow))
+			}
 			for _, key := range test.keys {
 				press(t, s, key)
 			}
@@ -130,6 +147,26 @@ games      game    node-2  1       0        0     0.0        1       game-1 idle
 		if _, command := s.Update(tea.KeyPressMsg(key)); command == nil || !cmp.Equal(command(), tea.Quit()) {
 			t.Errorf("key %s does not end the watch", key)
 		}
+	}
+}
+
+// The selection stays on its set, below the header of its table.
+func TestScreenFollowsSets(t *testing.T) {
+	s, source := newTestScreen(t)
+	source.rows = nil
+	for _, name := range strings.Split("abcdefgh", "") {
+		source.sets = append(source.sets, topSet(name, false))
+	}
+	s.Update(table.Tick(topNow))
+	for range 7 {
+		press(t, s, tea.Key{Code: tea.KeyDown})
+	}
+	source.sets[6] = topSet("g", true) // It comes first.
+	source.sets = source.sets[1:]
+	s.Update(table.Tick(topNow))
+	lines := strings.Split(topText(s), "\n")
+	if !strings.HasPrefix(lines[0], "NAMESPACE  SET ") || !strings.HasPrefix(lines[6], "games      cloneset/h ") || s.selectedSet().Name != "h" {
+		t.Errorf("selected row %d of:\n%s", s.selected, strings.Join(lines, "\n"))
 	}
 }
 

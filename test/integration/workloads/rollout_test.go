@@ -64,6 +64,7 @@ func TestRollouts(t *testing.T) {
 		kind, short, _ := strings.Cut(name, "/")
 		full := kind + ".apps.kruise.io/" + short
 		w.seamark(config, "rollout status "+name+" --timeout=1m", exit.OK, fmt.Sprintf("%s %q successfully rolled out", kind, short))
+		w.seamark(config, "top", exit.OK, "MESSAGE", name+" ", "3/3", "Complete", "3 of 3 pods are updated and available")
 		w.seamark(config, "rollout undo "+name, exit.Failed, "no rollout history found")
 		const image = `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"}]}}}}`
 		w.Patch(set, image)
@@ -92,6 +93,7 @@ func TestRollouts(t *testing.T) {
 		w.seamark(config, "rollout pause "+name, exit.Failed, full+" is already paused")
 		w.Patch(set, image)
 		w.seamark(config, "rollout status "+name+" --timeout=2s", exit.Failed, "timed out after 2s: the update is paused: 0 of 3 pods are updated")
+		w.seamark(config, "top", exit.OK, name+" ", "0/3", "Paused", "the update is paused: 0 of 3 pods are updated")
 		w.seamark(config, "rollout restart "+name, exit.Failed, "cannot be restarted while it is paused")
 		w.seamark(config, "rollout resume "+name, exit.OK, full+" resumed")
 		w.seamark(config, "rollout status -l kind=none "+kind, exit.Failed, "no "+kind+"s with the labels kind=none")

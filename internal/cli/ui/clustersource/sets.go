@@ -38,15 +38,15 @@ func (s *Source) sets(namespace string) *model.Sets {
 	all := []model.Set{}
 	for kind, informer := range s.informers.Sets {
 		for _, object := range inNamespace[client.Object](informer.GetIndexer(), namespace) {
-			all = append(all, setOf(kind, object))
+			all = append(all, SetOf(kind, object))
 		}
 	}
 	sets := model.SetsOf(all, s.informers.SetsNote)
 	return &sets
 }
 
-// setOf returns a set of the kind with its rollout.
-func setOf(kind string, object client.Object) model.Set {
+// SetOf returns a set of the kind with its rollout.
+func SetOf(kind string, object client.Object) model.Set {
 	// The cache has no objects of other kinds.
 	set, _ := setview.Of(object)
 	p := &set.Progress

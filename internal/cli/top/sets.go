@@ -1,0 +1,158 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package top
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/live"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/cli/ui/clustersource"
+	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
+	"github.com/seamark-dev/seamark/internal/web/model"
+)
+
+// showsSets reports whether the command shows sets: --node and --selector select pods.
+func (o *Options) showsSets() bool { return o.Node == "" && o.Selector.Text == "" }
+
+// firstSets returns the sets that there are rows for, and the number of the others. Those with problems come first, as on the page.
+func (o *Options) firstSets(all []model.Set) (sets []model.Set, more int) {
+	sorted := model.SetsOf(all, "")
+	sets = sorted.Sets[:min(len(sorted.Sets), o.Rows)]
+	return sets, sorted.Total - len(sets)
+}
+
+// readSets lists the sets of the namespace, or of all namespaces if it is empty. It warns of kinds that may not be listed.
+func (o *Options) readSets(ctx context.Context, reader client.Reader, namespace string) (all []model.Set, err error) {
+	if !o.showsSets() {
+		return nil, nil
+	}
+	var unread []permission.Missing
+	for _, kind := range clustersource.SetKinds() {
+		err := cluster.Each(ctx, reader, kind.NewList(), func(object client.Object) {
+			all = append(all, clustersource.SetOf(kind.Kind, object))
+		}, client.InNamespace(namespace))
+		missing, failure := cluster.MissingOf(err, "list", permission.Resource(kind.Definition()), namespace)
+		if failure != nil {
+			return nil, failure
+		}
+		if missing != nil {
+			unread = append(unread, *missing)
+		}
+	}
+	o.warnOfSets(unread)
+	return all, nil
+}
+
+// warnOfSets prints a warning that kinds of sets are not shown, without those that are not installed.
+func (o *Options) warnOfSets(unread []permission.Missing) {
+	var reasons []string
+	for _, missing := range unread {
+		if missing.Verb != "" {
+			reasons = append(reasons, missing.String())
+		}
+	}
+	if len(reasons) > 0 {
+		fmt.Fprintf(o.ErrOut, "Warning: sets are not shown: %s\n", strings.Join(reasons, "; "))
+	}
+}
+
+// followSets watches the sets of the namespace, or of all namespaces if it is empty, until stop is called. It warns of kinds that may
+// not be watched.
+func (o *Options) followSets(ctx context.Context, connection cluster.Connection, notices live.Notices) (sets func() []model.Set, stop func(), err error) {
+	if !o.showsSets() {
+		return func() []model.Set { return nil }, func() {}, nil
+	}
+	signal := live.NewSignal()
+	collections := map[string]*live.Collection[client.Object]{}
+	var resources []live.Resource
+	var unread []permission.Missing
+	for _, kind := range clustersource.SetKinds() {
+		collections[kind.Kind] = live.NewCollection(signal, live.All, clustersource.TrimSet, signal.Touch)
+		resource := permission.Resource(kind.Definition())
+		resources = append(resources, live.ResourceOf(resource, connection.Namespace, kind.NewList(), collections[kind.Kind]))
+	}
+	stop, err = live.Follow(ctx, connection.Client, resources, func(missing permission.Missing) error {
+		signal.Lock()
+		defer signal.Unlock()
+		unread = append(unread, missing)
+		return nil
+	}, notices.Add)
+	o.warnOfSets(unread)
+	return func() (all []model.Set) {
+		signal.Lock()
+		defer signal.Unlock()
+		for kind, sets := range collections {
+			for _, object := range sets.Items {
+				all = append(all, clustersource.SetOf(kind, object))
+			}
+		}
+		return all
+	}, stop, err
+}
+
+// maxSetMessage is the maximum length of the message of a set in its row, in bytes.
+const maxSetMessage = 200
+
+// printSets prints the sets below the probes. It prints nothing if there are none.
+func printSets(out io.Writer, sets []model.Set, more int) error {
+	for _, line := range setLines(sets, more, printing.HasColors(out, os.Getenv)) {
+		if _, err := fmt.Fprintln(printing.Raw(out), line); err != nil {
+			return fmt.Errorf("print the table: %w", err)
+		}
+	}
+	return nil
+}
+
+// setLines returns an empty line and the lines of the table of sets, safe for a terminal. There is none without sets.
+func setLines(sets []model.Set, more int, colors bool) []string {
+	if len(sets) == 0 {
+		return nil
+	}
+	var out bytes.Buffer
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAMESPACE\tSET\tUPDATED\tAVAILABLE\tPHASE\tMESSAGE")
+	for i := range sets {
+		s := &sets[i]
+		fmt.Fprintf(table, "%s\t%s\t%d/%d\t%d/%d\t%s\t%s\n", s.Namespace, nameOf(s), s.Updated, s.Desired, s.Available, s.Desired,
+			s.Phase, text.Truncate(strings.Join(strings.Fields(s.Message), " "), maxSetMessage))
+	}
+	if more > 0 {
+		fmt.Fprintf(table, "%d more: use --rows\n", more)
+	}
+	// A buffer accepts everything.
+	_ = table.Flush()
+	lines := linesOf(out.String())
+	start := strings.Index(lines[0], "PHASE")
+	for i := range sets {
+		if line, phase := lines[i+1], sets[i].Phase; colors {
+			lines[i+1] = line[:start] + printing.Style(severity(&sets[i])).Render(phase) + line[start+len(phase):]
+		}
+	}
+	return append([]string{""}, lines...)
+}
+
+// nameOf returns a set as the commands accept it.
+func nameOf(s *model.Set) string { return strings.ToLower(s.Kind) + "/" + s.Name }
+
+// severity returns the word whose color a rollout has.
+func severity(s *model.Set) string {
+	switch {
+	case s.Problem:
+		return "problem"
+	case s.Complete:
+		return "ok"
+	}
+	return "waiting"
+}
