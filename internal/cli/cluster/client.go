@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/decoding"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 // newScheme returns the types that commands read and write.
@@ -83,7 +84,7 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 // are discovered.
 func knownResources() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for scope, kinds := range map[meta.RESTScope][]schema.GroupVersionKind{
+	for scope, known := range map[meta.RESTScope][]schema.GroupVersionKind{
 		meta.RESTScopeNamespace: {
 			corev1.SchemeGroupVersion.WithKind("Pod"),
 			corev1.SchemeGroupVersion.WithKind("Event"),
@@ -104,9 +105,16 @@ func knownResources() meta.RESTMapper {
 			seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
 		},
 	} {
-		for _, kind := range kinds {
+		for _, kind := range known {
 			mapper.Add(kind, scope)
 		}
+	}
+	for _, kind := range kinds.Table() {
+		scope := meta.RESTScopeNamespace
+		if kind.ClusterScoped {
+			scope = meta.RESTScopeRoot
+		}
+		mapper.Add(kind.GroupVersionKind, scope)
 	}
 	return mapper
 }

@@ -14,7 +14,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,7 +130,7 @@ type reading struct {
 
 // failed records an error. A kind that does not exist has no objects.
 func (r *reading) failed(what string, err error) {
-	if err != nil && !meta.IsNoMatchError(err) {
+	if err != nil && !cluster.IsNotInstalled(err) {
 		r.unread = append(r.unread, Unread{What: what, Err: fmt.Errorf("list %s: %w", what, err)})
 	}
 }
