@@ -39,6 +39,14 @@ type Resource struct {
 	which     []client.ListOption
 	trim      func(runtime.Object) (runtime.Object, error)
 	store     cache.ReflectorStore
+	// first is what was listed already, or nil.
+	first client.ObjectList
+}
+
+// From returns the resource with what the caller has listed: the first request is the watch from there.
+func (r Resource) From(list client.ObjectList) Resource {
+	r.first = list
+	return r
 }
 
 // ResourceOf returns the source of a collection: the objects of the resource in the namespace, or in all
@@ -126,8 +134,8 @@ func (f *feed) run(ctx context.Context) {
 // list lists all objects in pages, and trims each page.
 func (f *feed) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	all := &metainternalversion.List{}
-	var invalid error
-	err := cluster.Pages(ctx, f.client, f.newList(), func(page client.ObjectList) {
+	var invalid, err error
+	take := func(page client.ObjectList) {
 		all.ResourceVersion = page.GetResourceVersion()
 		invalid = meta.EachListItem(page, func(object runtime.Object) error {
 			trimmed, err := f.trim(object)
@@ -136,7 +144,13 @@ func (f *feed) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, 
 			}
 			return err
 		})
-	}, f.which...)
+	}
+	if first := f.first; first != nil {
+		f.first = nil
+		take(first)
+	} else {
+		err = cluster.Pages(ctx, f.client, f.newList(), take, f.which...)
+	}
 	if err == nil {
 		err = invalid
 	}

@@ -12,12 +12,17 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/group"
 	"github.com/seamark-dev/seamark/internal/cli/target"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
 )
 
@@ -112,6 +117,27 @@ func setNames() (names []string) {
 func (t *object) read(ctx context.Context) error {
 	t.content = t.Kind.New()
 	return t.Read(ctx, t.content)
+}
+
+// byName selects the object in lists and watches.
+func (t *object) byName() client.ListOption {
+	return client.MatchingFields{metav1.ObjectNameField: t.Name}
+}
+
+// list reads the object by a list from which it can be watched.
+func (t *object) list(ctx context.Context) (client.ObjectList, error) {
+	list := t.Kind.NewList()
+	if err := t.Client.List(ctx, list, client.InNamespace(t.Namespace), t.byName()); err != nil {
+		return nil, t.FailedTo("list", permission.Resource(t.Kind.Definition()), err)
+	}
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		t.content, _ = item.(kinds.Object)
+		return nil
+	})
+	if err == nil && t.content == nil {
+		err = t.NotFound(ctx)
+	}
+	return list, err
 }
 
 // command returns a command of this program about the object.

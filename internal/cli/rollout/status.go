@@ -31,6 +31,9 @@ import (
 const statusHelp = `By default, the command waits until the rollout is complete: all pods that the strategy updates
 are updated, and all pods are available. A partition that is reached is complete.
 
+The command lists the object once, by its name. Unless the rollout is complete, it also lists the
+pods, if you may, to say what they wait for, and watches the object and the pods.
+
 Exit codes: 0 if the rollout is complete, or with --watch=false; 1 if progressDeadlineSeconds have
 passed, after --timeout, or if the object is deleted; 3 if the cluster cannot be reached, or a
 permission is missing.`
@@ -67,7 +70,8 @@ func (s *status) validate() error {
 
 // follow prints the state of the rollout after each change, until it is complete.
 func (s *status) follow(ctx context.Context, t *object) error {
-	if err := t.read(ctx); err != nil {
+	list, err := t.list(ctx)
+	if err != nil {
 		return err
 	}
 	first, err := t.set(s.name)
@@ -90,19 +94,35 @@ func (s *status) follow(ctx context.Context, t *object) error {
 	}
 	lines := &lines{out: s.Out, width: printing.Width(s.Out)}
 	defer lines.end()
-	if done, err := s.report(t, lines, nil); done || err != nil || !s.watch {
-		return err
+	complete := first.State().Phase == rollout.Complete && t.content.GetDeletionTimestamp() == nil
+	if !s.watch || complete {
+		return s.once(ctx, t, &first, lines)
 	}
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
 		defer cancel()
 	}
-	return s.await(ctx, t, &first, lines)
+	return s.await(ctx, t, list, &first, lines)
 }
 
-// await prints the state of the rollout after each change of the set and of the pods that it selects, until it is complete.
-func (s *status) await(ctx context.Context, t *object, set *setview.View, lines *lines) error {
+// once prints the state of the rollout. The pods are read if it is not complete.
+func (s *status) once(ctx context.Context, t *object, set *setview.View, lines *lines) error {
+	var pods []*corev1.Pod
+	if set.State().Phase != rollout.Complete {
+		var err error
+		// The counts of the set are enough.
+		if pods, err = t.pods(ctx, set); err != nil && exit.Code(err) != exit.Access {
+			return err
+		}
+	}
+	_, err := s.report(t, lines, pods)
+	return err
+}
+
+// await prints the state of the rollout after each change of the set, which was listed, and of the pods that it selects, until it is
+// complete.
+func (s *status) await(ctx context.Context, t *object, list client.ObjectList, set *setview.View, lines *lines) error {
 	connection, _, err := t.Unlimited()
 	if err != nil {
 		return err
@@ -119,7 +139,7 @@ func (s *status) await(ctx context.Context, t *object, set *setview.View, lines 
 	}, signal.Touch)
 	var own []*corev1.Pod
 	err = signal.Await(ctx, connection.Client, []live.Resource{
-		live.ResourceOf(permission.Resource(t.Kind.Definition()), t.Namespace, t.Kind.NewList(), sets, client.MatchingFields{metav1.ObjectNameField: t.Name}),
+		live.ResourceOf(permission.Resource(t.Kind.Definition()), t.Namespace, t.Kind.NewList(), sets, t.byName()).From(list),
 		live.ResourceOf(permission.Pods, t.Namespace, &corev1.PodList{}, pods, client.MatchingLabelsSelector{Selector: selector}),
 	}, func(m permission.Missing) error {
 		if m.Resource == permission.Pods {
