@@ -17,7 +17,10 @@ import (
 	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -42,6 +45,8 @@ type Flags struct {
 	Files []string
 	// All selects all objects of the kind.
 	All bool
+	// Listed is what was listed to select objects by their labels, or all, nil if they are named. It is complete.
+	Listed *unstructured.UnstructuredList
 	// Command are the words of the command of kubectl to which objects of other groups are passed.
 	Command []string
 
@@ -272,15 +277,22 @@ func (f *Flags) list(ctx context.Context, connection cluster.Connection, kind *k
 	if selector != nil {
 		options, which = append(options, client.MatchingLabelsSelector{Selector: selector}), " with the labels "+f.Selector.Text
 	}
+	f.Listed = NewList(kind)
 	var targets []*Target
-	err := cluster.Each(ctx, connection.Client, kind.NewList(), func(object client.Object) {
-		targets = append(targets, New(connection, kind, object.GetNamespace(), object.GetName()))
+	err := cluster.Pages(ctx, connection.Client, NewList(kind), func(page client.ObjectList) {
+		f.Listed.SetResourceVersion(page.GetResourceVersion())
+		_ = meta.EachListItem(page, func(item runtime.Object) error { // It returns the errors of the function only.
+			object, _ := item.(*unstructured.Unstructured)
+			f.Listed.Items = append(f.Listed.Items, *object)
+			targets = append(targets, New(connection, kind, object.GetNamespace(), object.GetName()))
+			return nil
+		})
 	}, options...)
 	if err != nil {
 		return nil, probe.FailedTo("list", permission.Resource(kind.Definition()), err)
 	}
 	if len(targets) == 0 {
-		return nil, exit.Failure(fmt.Errorf("no %s%s%s", kind.Resource, which, cluster.Where(connection.Namespace)))
+		return nil, exit.Failure(fmt.Errorf("no matching resources found: no %s%s%s", kind.Resource, which, cluster.Where(connection.Namespace)))
 	}
 	return targets, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +40,13 @@ func New(connection cluster.Connection, kind *kinds.Kind, namespace, name string
 		namespace = ""
 	}
 	return &Target{Connection: connection, Kind: kind, Namespace: namespace, Name: name}
+}
+
+// NewList returns an empty list of the kind.
+func NewList(kind *kinds.Kind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
 }
 
 // String returns the object as kubectl names it in its output.

@@ -34,17 +34,13 @@ func (o *options) isOfObjects(args []string) bool {
 		kind, _, found := strings.Cut(arg, "/")
 		return !found || kind == "pod" || kind == "pods"
 	}
-	isKind := len(args) > 1 || o.Selector.Text != "" // A pod may have the name of a kind.
-	return slices.ContainsFunc(args, func(arg string) bool { return !isPod(arg) }) || len(args) > 0 && isKind && kinds.ByName(args[0]) != nil
+	isKind := o.selects() || len(args) > 1 && kinds.ByName(args[0]) != nil // A pod may have the name of a kind.
+	return slices.ContainsFunc(args, func(arg string) bool { return !isPod(arg) }) || len(args) > 0 && isKind
 }
 
 // runObjects waits until objects that are not pods meet the expressions. Objects of other groups are passed to kubectl.
 func (o *options) runObjects(cmd *cobra.Command, args []string) error {
-	errs := []error{o.validate()}
-	if o.Any || o.Cluster.AllNamespaces {
-		errs = append(errs, errors.New("--any and --all-namespaces: must be used only with pods"))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := o.validate(); err != nil {
 		return err
 	}
 	o.Check = o.parseRequirements
@@ -58,7 +54,7 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	changes := live.NewSignal()
-	objects, resources := watchedObjects(changes, targets)
+	objects, resources := watchedObjects(changes, targets, o.Listed)
 	return o.wait(cmd.Context(), targets[0].Connection, changes, resources, func() (verdicts []until.Verdict, err error) {
 		changes.Lock()
 		defer changes.Unlock()
@@ -75,6 +71,9 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 
 // parseRequirements parses the expressions for objects.
 func (o *options) parseRequirements() error {
+	if o.Any || o.Cluster.AllNamespaces {
+		return errors.New("--any and --all-namespaces: must be used only with pods")
+	}
 	for _, text := range o.For {
 		e, err := until.ParseObject(text)
 		if err != nil {
@@ -93,8 +92,9 @@ type watchedObject struct {
 	first types.UID
 }
 
-// watchedObjects returns the objects, and what is listed and watched: one object, or all of its kind and namespace.
-func watchedObjects(changes *live.Signal, targets []*target.Target) (objects []*watchedObject, resources []live.Resource) {
+// watchedObjects returns the objects, and what is listed and watched: one object, or all of its kind and namespace. The list is one
+// that has all objects, or nil.
+func watchedObjects(changes *live.Signal, targets []*target.Target, listed *unstructured.UnstructuredList) (objects []*watchedObject, resources []live.Resource) {
 	names := map[types.NamespacedName][]string{}
 	groupOf := func(t *target.Target) types.NamespacedName {
 		return types.NamespacedName{Namespace: t.Namespace, Name: t.Kind.Kind}
@@ -115,9 +115,11 @@ func watchedObjects(changes *live.Signal, targets []*target.Target) (objects []*
 			if len(names[group]) == 1 {
 				which = append(which, client.MatchingFields{metav1.ObjectNameField: t.Name})
 			}
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(t.Kind.GroupVersion().WithKind(t.Kind.Kind + "List"))
-			resources = append(resources, live.ResourceOf(permission.Resource(t.Kind.Definition()), t.Namespace, list, groups[group], which...))
+			resource := live.ResourceOf(permission.Resource(t.Kind.Definition()), t.Namespace, target.NewList(t.Kind), groups[group], which...)
+			if listed != nil {
+				resource = resource.From(listed)
+			}
+			resources = append(resources, resource)
 		}
 		objects = append(objects, &watchedObject{Target: t, all: groups[group]})
 	}

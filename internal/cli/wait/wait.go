@@ -36,12 +36,13 @@ as in 'seamark local --until':
   jsonpath={PATH}[=VALUE], create, delete
                                passed to 'kubectl wait': must be the only --for
 
-All expressions must be met at the same time, each by at least one pod, and by all pods that it
+Pods are named, or selected by -l LABELS or --all, with or without the word pod before. All
+expressions must be met at the same time, each by at least one pod, and by all pods that it
 selects. With --any, one of these pods is enough for each expression. Pods that are created later
 count, too, so the wait for a pod that does not exist does not end before --timeout.
 
-For objects of apps.kruise.io, named as KIND/NAME or KIND NAME, selected by KIND -l LABELS, or
-those of the files in -f, each --for is one of:
+For objects of apps.kruise.io, named as KIND/NAME or KIND NAME, selected by KIND -l LABELS or
+KIND --all, or those of the files in -f, each --for is one of:
 
   condition=TYPE[=STATUS]      a condition, by default with the status True
   jsonpath={PATH}[=VALUE]      a field, with any value or this one
@@ -50,8 +51,9 @@ those of the files in -f, each --for is one of:
 Conditions and fields count once status.observedGeneration has reached metadata.generation: those
 of an earlier specification do not. The wait for condition=Ready ends at once with the exit code 1
 if the object is Stalled: progressDeadlineSeconds have passed. Unlike a pod, an object that does not
-exist ends the wait at once, unless create or delete is among the expressions. Other objects, such
-as deployment/web, are passed to 'kubectl wait', with one --for.
+exist ends the wait at once, unless create or delete is among the expressions. Of a kind, those
+count that exist when the wait begins: if none matches, the exit code is 1, as in kubectl. Other
+objects, such as deployment/web, are passed to 'kubectl wait', with one --for.
 
 Exit codes: 0 if all expressions are met; 1 after --timeout; 2 for bad input; 3 if the cluster
 cannot be reached, or pods, events or objects cannot be read.`
@@ -68,6 +70,9 @@ const example = `  # Wait until one pod of the database is the primary
 
   # Wait until a set runs the last change in all pods
   %[1]s wait cloneset/arena --for condition=Ready --timeout 5m
+
+  # Wait until all CloneSets with a label run the last change
+  %[1]s wait cloneset -l app=game --for condition=Ready --timeout 5m
 
   # Wait until a job has an end
   %[1]s wait broadcastjob/setup --for 'jsonpath={.status.phase}=completed'`
@@ -97,11 +102,14 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 func newCommand(targets *target.Flags, program string) *cobra.Command {
 	o := &options{Flags: targets, Timeout: defaultTimeout}
 	command := &cobra.Command{
-		Use:     "wait (POD... | -l LABELS | KIND/NAME... | KIND -l LABELS | -f FILE) --for EXPRESSION",
+		Use:     "wait (POD... | KIND/NAME... | [KIND] (-l LABELS | --all) | -f FILE) --for EXPRESSION",
 		Short:   "Wait until pods have marks, or sets and jobs have a status",
 		Long:    long,
 		Example: fmt.Sprintf(example, program),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.selects() && len(args) == 1 && slices.Contains([]string{"pod", "pods", "po"}, args[0]) {
+				args = nil
+			}
 			switch {
 			case o.isOfObjects(args):
 				return o.runObjects(cmd, args)
@@ -118,6 +126,7 @@ func newCommand(targets *target.Flags, program string) *cobra.Command {
 	flags.StringArrayVar(&o.For, "for", nil, "requirement or expression to wait for; can be repeated")
 	o.Selector.AddTo(command)
 	o.AddFilesTo(command)
+	flags.BoolVar(&o.All, "all", false, "all pods, or all objects of the kind, in the namespace")
 	flags.BoolVar(&o.Any, "any", false, "one of the selected pods is enough for each expression")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time to wait; 0 checks once")
 	o.Cluster.AddAllNamespaces(command)
@@ -132,13 +141,13 @@ func (o *options) Complete(args []string) error {
 	selector, wrongSelector := o.Selector.Parse()
 	o.Pods, o.selector = pods, selector
 	errs := []error{wrongPods, wrongSelector}
-	selected := len(o.Pods) > 0 || o.Selector.Text != ""
+	selected := len(o.Pods) > 0 || o.selects()
 	for _, text := range o.For {
 		parse := until.ParseRequirement
 		if isOfPod(text) {
 			parse = until.Parse
 		} else if !selected {
-			errs = append(errs, errors.New("select pods: by their names, by --selector, or by pod/NAME in each --for"))
+			errs = append(errs, errors.New("select pods: by their names, by --selector or --all, or by pod/NAME in each --for"))
 			selected = true
 		}
 		expression, err := parse(text)
@@ -147,11 +156,11 @@ func (o *options) Complete(args []string) error {
 		}
 		o.expressions = append(o.expressions, expression)
 	}
-	if len(o.Pods) > 0 && o.Selector.Text != "" {
-		errs = append(errs, fmt.Errorf("--selector: %q is invalid: must not be used with the name of a pod", o.Selector.Text))
-	}
 	return errors.Join(append(errs, o.validate())...)
 }
+
+// selects reports whether objects are selected by their labels, or all.
+func (o *options) selects() bool { return o.All || o.Selector.Text != "" }
 
 // isOfPod reports whether an expression names its pods.
 func isOfPod(expression string) bool { return strings.HasPrefix(strings.TrimSpace(expression), "pod/") }
@@ -169,11 +178,8 @@ func (o *options) passPods(cmd *cobra.Command, args []string) error {
 	if len(o.For) > 1 || o.Any {
 		errs = append(errs, errors.New("--for: create, delete and jsonpath must be the only expression for pods, without --any"))
 	}
-	if len(pods) > 0 && o.Selector.Text != "" {
-		errs = append(errs, fmt.Errorf("--selector: %q is invalid: must not be used with the name of a pod", o.Selector.Text))
-	}
-	if len(pods) == 0 && o.Selector.Text == "" {
-		errs = append(errs, errors.New("select pods: by their names, or by --selector"))
+	if len(pods) == 0 && !o.selects() {
+		errs = append(errs, errors.New("select pods: by their names, or by --selector or --all"))
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
@@ -192,6 +198,9 @@ func (o *options) validate() error {
 	var errs []error
 	if len(o.For) == 0 {
 		errs = append(errs, errors.New("--for: required: a requirement such as label=role=primary"))
+	}
+	if o.All && o.Selector.Text != "" {
+		errs = append(errs, errors.New("--all: must not be used with --selector"))
 	}
 	if o.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("--timeout: %s is invalid: must be 0 or more", o.Timeout))

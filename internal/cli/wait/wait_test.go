@@ -112,10 +112,11 @@ func eventOf(pod, reason string) *corev1.Event {
 
 // wait runs the command in namespace shop, applies the changes one second after another, and returns
 // the output, the exit code and the time that has passed. Requests for which refuse returns true are
-// forbidden.
+// forbidden. Sets must be listed once at most.
 func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string) (output string, code int, after time.Duration) {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+	lists := 0
 	c := fakeapi.Client(t, database()...).
 		WithIndex(&corev1.Event{}, "involvedObject.kind", func(o client.Object) []string {
 			event, _ := o.(*corev1.Event)
@@ -127,6 +128,11 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
 				if refuse != nil && refuse(l) {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no role"))
+				}
+				if _, is := l.(*unstructured.UnstructuredList); is {
+					if lists++; lists > 1 {
+						t.Error("sets are listed again")
+					}
 				}
 				return c.List(ctx, l, options...)
 			},
@@ -250,7 +256,7 @@ func TestWait(t *testing.T) {
 			refuse: func(o any) bool { _, is := o.(*corev1.EventList); return is }, want: "list events in namespace shop",
 		},
 		"no pods selected": {
-			args: []string{"--for", "label=a"}, code: exit.Usage, want: "select pods: by their names, by --selector, or by pod/NAME in each --for",
+			args: []string{"--for", "label=a"}, code: exit.Usage, want: "select pods: by their names, by --selector or --all, or by pod/NAME in each --for",
 		},
 		"no expression": {args: []string{"db-0"}, code: exit.Usage, want: "--for: required"},
 		"bad expression": {
@@ -271,11 +277,30 @@ func TestWait(t *testing.T) {
 		"deletion and a label": {
 			args: []string{"db-0", "--for", "delete", "--for", "label=a"}, code: exit.Usage, want: "--for: create, delete and jsonpath must be",
 		},
-		"deletion of no pods": {args: []string{"--for", "delete"}, code: exit.Usage, want: "select pods: by their names, or by --selector"},
+		"deletion of no pods":  {args: []string{"--for", "delete"}, code: exit.Usage, want: "select pods: by their names, or by --selector"},
+		"deletion of all pods": {args: []string{"pod", "--all", "--for", "delete"}, want: "kubectl wait --all=true --for=delete -- pods"},
 		"a kind as in kubectl": {
 			args: []string{"pod", "db-0", "--for", "label=a"}, code: exit.Usage, want: `"pod" is invalid: must be NAME or pod/NAME, without a kind`,
 		},
-		"name and selector": {args: []string{"db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of a pod"},
+		"name and selector": {args: []string{"pod/db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of an object"},
+		"all and selector":  {args: []string{"pod", "--all", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "--all: must not be used with --selector"},
+		"pods with labels, as in kubectl": {
+			args: []string{"pod", "-l", "app=db", "--for", "label=role=primary", "--any"}, want: "pods -l app=db label=role=primary: met\n",
+		},
+		"all pods": {args: []string{"pods", "--all", "--for", "label=role=primary", "--any"}, want: "pods --all label=role=primary: met\n"},
+		"all sets": {
+			args: []string{"cloneset", "--all", "--for", "jsonpath={.status.observedGeneration}=2"},
+			// A set that is created later does not count.
+			changes: []change{create(set("new", 1, "True")), status(set("arena", 2, "True")), status(set("lobby", 2, "True"))}, after: 3 * time.Second,
+			want: "cloneset.apps.kruise.io/arena jsonpath={.status.observedGeneration}=2: met\ncloneset.apps.kruise.io/lobby",
+		},
+		"no set with the labels": {
+			args: []string{"cloneset", "-l", "app=none", "--for", "delete"}, code: exit.Failed, want: "no matching resources found: no clonesets with the labels",
+		},
+		"another group with labels": {
+			args: []string{"deployment", "-l", "app=web", "-A", "--for", "delete"}, want: "kubectl wait --all-namespaces=true --for=delete --selector=app=web -- deployment",
+		},
+		"all of another group": {args: []string{"deployment", "--all", "--for", "delete"}, want: "kubectl wait --all=true --for=delete -- deployment"},
 		"a set is ready": {
 			args: []string{"cloneset/arena", "--for", "condition=Ready"}, changes: []change{status(set("arena", 1, "True")), status(set("arena", 2, "True"))},
 			after: 2 * time.Second, want: "cloneset.apps.kruise.io/arena condition=Ready: met\n",

@@ -161,6 +161,9 @@ func (o *options) verdicts(w *watched) []until.Verdict {
 
 // selection returns the pods that the arguments or the labels select, as users write them.
 func (o *options) selection() string {
+	if o.All {
+		return "pods --all"
+	}
 	if len(o.Pods) == 0 {
 		return "pods -l " + text.Shell([]string{o.Selector.Text})
 	}
