@@ -31,7 +31,7 @@ The version of Seamark is that of its chart. It is not printed if you may not ge
 seamark-manager in the namespace seamark-system, or if Seamark was not installed by its chart.
 
 Exit codes: 0 for success; 1 if a request failed; 2 for bad input; 3 if the cluster cannot be
-reached. The version of this program is printed in any case.`
+reached, or there is no kubeconfig. The version of this program is printed in any case.`
 
 // The placeholder is the name of the program.
 const example = `  # Print all versions
@@ -113,7 +113,10 @@ func (o *options) run(ctx context.Context) error {
 	if err := o.output.Print(o.Out, versions, versions.print); err != nil {
 		return exit.Failure(err)
 	}
-	return unread
+	if unread != nil {
+		return fmt.Errorf("versions of the cluster are not known: %w; --client does not ask for them", unread)
+	}
+	return nil
 }
 
 // read reads the versions of the cluster, in two requests.
