@@ -277,13 +277,13 @@ func (f *Flags) list(ctx context.Context, connection cluster.Connection, kind *k
 	if selector != nil {
 		options, which = append(options, client.MatchingLabelsSelector{Selector: selector}), " with the labels "+f.Selector.Text
 	}
-	f.Listed = NewList(kind)
+	listed := NewList(kind)
 	var targets []*Target
 	err := cluster.Pages(ctx, connection.Client, NewList(kind), func(page client.ObjectList) {
-		f.Listed.SetResourceVersion(page.GetResourceVersion())
+		listed.SetResourceVersion(page.GetResourceVersion())
 		_ = meta.EachListItem(page, func(item runtime.Object) error { // It returns the errors of the function only.
 			object, _ := item.(*unstructured.Unstructured)
-			f.Listed.Items = append(f.Listed.Items, *object)
+			listed.Items = append(listed.Items, *object)
 			targets = append(targets, New(connection, kind, object.GetNamespace(), object.GetName()))
 			return nil
 		})
@@ -291,6 +291,7 @@ func (f *Flags) list(ctx context.Context, connection cluster.Connection, kind *k
 	if err != nil {
 		return nil, probe.FailedTo("list", permission.Resource(kind.Definition()), err)
 	}
+	f.Listed = listed
 	if len(targets) == 0 {
 		return nil, exit.Failure(fmt.Errorf("no matching resources found: no %s%s%s", kind.Resource, which, cluster.Where(connection.Namespace)))
 	}

@@ -50,6 +50,8 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("--for: %q is invalid: must be one for objects of other groups than apps.kruise.io", o.For[1])
 	case errors.Is(err, target.ErrOthers):
 		return o.PassOn(cmd, args)
+	case o.Listed != nil && len(o.Listed.Items) == 0 && !slices.ContainsFunc(o.For, func(text string) bool { return text != "delete" }):
+		return nil // As kubectl.
 	case err != nil:
 		return err
 	}

@@ -295,8 +295,9 @@ func TestWait(t *testing.T) {
 			want: "cloneset.apps.kruise.io/arena jsonpath={.status.observedGeneration}=2: met\ncloneset.apps.kruise.io/lobby",
 		},
 		"no set with the labels": {
-			args: []string{"cloneset", "-l", "app=none", "--for", "delete"}, code: exit.Failed, want: "no matching resources found: no clonesets with the labels",
+			args: []string{"cloneset", "-l", "app=none", "--for", "create"}, code: exit.Failed, want: "no matching resources found: no clonesets with the labels",
 		},
+		"no set to be deleted": {args: []string{"cloneset", "-l", "app=none", "--for", "delete"}},
 		"another group with labels": {
 			args: []string{"deployment", "-l", "app=web", "-A", "--for", "delete"}, want: "kubectl wait --all-namespaces=true --for=delete --selector=app=web -- deployment",
 		},
