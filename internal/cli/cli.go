@@ -76,8 +76,8 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 
 const rootLong = `Run custom probes in pods and mark the pods with the results.
 
-Exit codes of all commands: 0 for success; 1 if the command failed, or found something to
-report; 2 for bad input; 3 if the cluster cannot be reached, or a permission is missing
+Exit codes of all commands: 0 for success; 1 if the command failed, does not exist, or found
+something to report; 2 for bad input; 3 if the cluster cannot be reached, or a permission is missing
 without which the command has no answer.`
 
 // displayName returns how users call the program: as a plugin of kubectl, or by its own name. The program

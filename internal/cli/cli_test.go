@@ -67,7 +67,7 @@ func TestProgramName(t *testing.T) {
 			t.Errorf("help of %s does not contain %q:\n%s", program, text, out)
 		}
 		command.SetArgs([]string{"lokal"})
-		if err := command.ExecuteContext(t.Context()); exit.Code(err) != exit.Usage {
+		if err := command.ExecuteContext(t.Context()); exit.Code(err) != exit.Failed {
 			t.Errorf("unknown command: error %v", err)
 		}
 		text := `unknown command "lokal" for "` + want + `"; did you mean "local"?` + "\nSee '" + want + " --help' for usage.\n"
@@ -104,7 +104,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Bad input gives exit code 2 and an error that names it. Nothing is run.
+// Bad input gives exit code 2, and an unknown command 1, and an error that names it. Nothing is run.
 func TestBadInput(t *testing.T) {
 	folder := t.TempDir()
 	for name, test := range map[string]struct {
@@ -173,7 +173,11 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.input, test.args...)
-			expect.Equal(t, "exit code", exit.Usage, code)
+			want := exit.Usage
+			if strings.HasPrefix(stderr, "Error: unknown command ") {
+				want = exit.Failed
+			}
+			expect.Equal(t, "exit code", want, code)
 			if !strings.Contains(stderr, test.want) {
 				t.Errorf("standard error %q does not contain %q", stderr, test.want)
 			}

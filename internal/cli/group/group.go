@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // RejectUnknown returns an error for an unknown command, which names the similar commands. It is the cobra.PositionalArgs
-// of a group.
+// of a group. The exit code is that of kubectl.
 func RejectUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -30,5 +31,5 @@ func RejectUnknown(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), text.Suggestion(text.Similar(word, names)...))
+	return exit.Failure(fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), text.Suggestion(text.Similar(word, names)...)))
 }
