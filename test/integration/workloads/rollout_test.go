@@ -135,6 +135,7 @@ func TestImagesAndWaits(t *testing.T) {
 		stop = w.start()
 		w.seamark(view, "wait "+name+" --for=condition=Ready --for=jsonpath={.status.updatedReplicas}=3 --timeout=1m", exit.OK, "Ready: met", "=3: met")
 		w.settled(set, replicas, "image:2")
+		w.seamark(view, "wait "+kind+" --all --for=condition=Ready", exit.OK, full+" condition=Ready: met")
 		w.Delete(set)
 		w.seamark(view, "wait "+name+" --for=delete --timeout=1m", exit.OK, full+" delete: met")
 		w.seamark(view, "wait "+name+" --for=condition=Ready", exit.Failed, full+" not found in namespace "+w.Namespace)
