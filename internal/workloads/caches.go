@@ -22,6 +22,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
@@ -57,7 +58,7 @@ func caches(kinds []schema.GroupKind, sidecarSets, imagePulls bool) cache.Option
 			newNamespace():               {Transform: trim.Func(trim.Namespace)},
 			&batchv1.Job{}:               {Transform: trim.Func(trim.Job)},
 			&policyv1.PodDisruptionBudget{}: {
-				Label: labels.SelectorFromSet(labels.Set{v1alpha1.GuardKey: "true"}), Transform: trim.Func(trim.Budget),
+				Label: labels.SelectorFromSet(labels.Set{v1alpha1.GuardKey: "true"}), Transform: trim.Func(guard.Trim),
 			},
 			&rbacv1.RoleBinding{}: {Label: labels.SelectorFromSet(labels.Set{grants.Label: grants.LabelValue})},
 		},

@@ -56,10 +56,14 @@ const (
 
 	// GuardKey is the label that makes a PodDisruptionBudget a guard if its value is "true": the policy seamark-guards refuses the
 	// deletion of the pods that it selects. With GuardUpdateKey in addition, the policy seamark-guard-updates also refuses changes
-	// that restart their containers. GuardExemptKey is the label that releases a pod from both, whatever its value.
-	GuardKey       = "seamark.dev/guard"
-	GuardUpdateKey = "seamark.dev/guard-update"
-	GuardExemptKey = "seamark.dev/guard-exempt"
+	// that restart their containers. GuardExemptKey is the label that releases a pod from both, whatever its value. The manager sets it
+	// to GuardExemptMaxDuration, and removes this value, when a pod has been guarded for the time in the annotation
+	// GuardMaxDurationKey of its guards.
+	GuardKey               = "seamark.dev/guard"
+	GuardUpdateKey         = "seamark.dev/guard-update"
+	GuardExemptKey         = "seamark.dev/guard-exempt"
+	GuardExemptMaxDuration = "max-duration"
+	GuardMaxDurationKey    = "seamark.dev/guard-max-duration"
 
 	// MaxTimeoutSeconds is the longest timeout of a probe. A command may use a slot of its node
 	// for that long.
@@ -83,6 +87,13 @@ const (
 	// EventReasonMarksLimited is the reason of the pod event that reports that the writes of
 	// marks to the pod are limited, because they change too often.
 	EventReasonMarksLimited = "MarksLimited"
+
+	// EventReasonGuardReleased is the reason of the pod event for the label GuardExemptMaxDuration.
+	EventReasonGuardReleased = "GuardReleased"
+
+	// EventReasonGuardInvalid is the reason of the event of a PodDisruptionBudget with an invalid annotation
+	// GuardMaxDurationKey, which has no effect.
+	EventReasonGuardInvalid = "GuardInvalid"
 
 	// ReasonStale is the reason of a pod condition whose state is stale: it counts as Unknown,
 	// because the node of the pod or its agent has not been ready for staleAfterSeconds.

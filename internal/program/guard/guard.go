@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,6 +30,8 @@ type guard struct {
 	name     string
 	updates  bool
 	selector labels.Selector
+	// max is how long the guard protects a pod, 0 if for ever.
+	max time.Duration
 }
 
 // Most is the number of guards of a namespace that count. A planner compares each of them with each pod. The API server refuses
@@ -48,7 +51,9 @@ func New(budgets []*policyv1.PodDisruptionBudget) Guards {
 	var guards Guards
 	for _, budget := range named[:min(Most, len(named))] {
 		if selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err == nil {
-			guards = append(guards, guard{budget.Name, budget.Labels[v1alpha1.GuardUpdateKey] == "true", selector})
+			// An invalid maximum is none.
+			longest, _ := MaxDuration(budget)
+			guards = append(guards, guard{budget.Name, budget.Labels[v1alpha1.GuardUpdateKey] == "true", selector, longest})
 		}
 	}
 	return guards

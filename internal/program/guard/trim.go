@@ -1,21 +1,22 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package trim
+package guard
 
 import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
-// Budget returns the budget with what guards are made of.
-func Budget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+// Trim returns the budget with what guards are made of.
+func Trim(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	kept := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: budget.Namespace, Name: budget.Name, UID: budget.UID, ResourceVersion: budget.ResourceVersion, Generation: budget.Generation,
-			Labels: map[string]string{},
+			Labels: map[string]string{}, Annotations: map[string]string{},
 		},
 		Spec: policyv1.PodDisruptionBudgetSpec{Selector: budget.Spec.Selector},
 	}
@@ -23,6 +24,9 @@ func Budget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget 
 		if value, found := budget.Labels[key]; found {
 			kept.Labels[key] = value
 		}
+	}
+	if value, found := budget.Annotations[v1alpha1.GuardMaxDurationKey]; found {
+		kept.Annotations[v1alpha1.GuardMaxDurationKey] = text.Truncate(value, maxValue)
 	}
 	return kept
 }
