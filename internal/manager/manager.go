@@ -12,6 +12,7 @@
 //	probereports                 get list watch delete deletecollection
 //	podprobemarkers              get list watch patch
 //	podprobemarkers/status       patch
+//	poddisruptionbudgets         get list watch, for the limits of guards
 //	events                       create patch
 //	leases, in its namespace     get create update, for leader election
 //
@@ -31,6 +32,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -45,6 +48,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
+	"github.com/seamark-dev/seamark/internal/manager/guardlimit"
 	"github.com/seamark-dev/seamark/internal/manager/marker"
 	"github.com/seamark-dev/seamark/internal/manager/nodehealth"
 	"github.com/seamark-dev/seamark/internal/manager/nodeprobe"
@@ -56,6 +60,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/health"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
@@ -169,7 +174,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		options.Logger.Info("Not starting controllers because feature gate PodProbeMarkerGate is off: plans and marks do not change")
 		return mgr, nil
 	}
-	clients, err := m.clients(mgr)
+	clients, err := m.clients(ctx, mgr)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +217,7 @@ func kinds(options Options) []schema.GroupVersionKind {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, (&runtime.SchemeBuilder{
-		corev1.AddToScheme, admissionregistrationv1.AddToScheme,
+		corev1.AddToScheme, admissionregistrationv1.AddToScheme, policyv1.AddToScheme,
 		v1alpha1.AddToScheme, seamarkv1alpha1.AddToScheme,
 	}).AddToScheme(scheme)
 }
@@ -223,16 +228,18 @@ type Clients struct {
 	Metadata metadata.Interface
 	// Recorder records events.
 	Recorder record.EventRecorder
+	// Guards are whether the manager may read PodDisruptionBudgets.
+	Guards bool
 }
 
 // clients returns the clients of the controllers that the manager runs.
-func (m *Manager) clients(mgr ctrlmanager.Manager) (Clients, error) {
+func (m *Manager) clients(ctx context.Context, mgr ctrlmanager.Manager) (Clients, error) {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(m.program.Config), mgr.GetHTTPClient())
 	if err != nil {
 		return Clients{}, fmt.Errorf("create the metadata client: %w", err)
 	}
 	recorder, err := m.program.Recorder(mgr, Name)
-	return Clients{Metadata: metadataClient, Recorder: recorder}, err
+	return Clients{Metadata: metadataClient, Recorder: recorder, Guards: startup.MayList(ctx, mgr, &policyv1.PodDisruptionBudgetList{})}, err
 }
 
 // AddControllers adds the controllers of a leader and their metrics to the manager, and returns what reads
@@ -274,11 +281,25 @@ func AddControllers(ctx context.Context, mgr ctrlmanager.Manager, options Option
 			Reader: reader, Markers: markers, Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
 			Problems: marks, Stale: stale, Recorder: clients.Recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.Marker.Concurrency)),
+		addGuards(ctx, mgr, options, clients, guardlimit.Options{
+			Reader: reader, Marked: &marking.Reconciled, Excluded: options.Excluded, Pods: pods, Recorder: clients.Recorder, Metrics: counters, Now: time.Now,
+		}),
 	)
 	if err != nil || !options.Serverless {
 		return reader, err
 	}
 	return reader, virtualpod.New(virtualpod.Options{Reader: reader, Pods: pods, Inbox: podInbox}).Add(mgr, informers, int(size.Serverless.Concurrency))
+}
+
+// addGuards adds the controller that releases pods from guards, if the manager may read them.
+func addGuards(ctx context.Context, mgr ctrlmanager.Manager, options Options, clients Clients, limits guardlimit.Options) (err error) {
+	if !clients.Guards {
+		return nil
+	}
+	if limits.Budgets, err = startup.NewStore(ctx, mgr.GetCache(), &policyv1.PodDisruptionBudget{}, nil); err != nil {
+		return err
+	}
+	return guardlimit.New(limits).Add(mgr, mgr.GetCache(), int(options.Controllers.PodMark.Concurrency))
 }
 
 // newWebhook returns a webhook without a server if the webhook is disabled.
@@ -304,6 +325,9 @@ func Caches(options Options) cache.Options {
 			&corev1.Pod{}: {
 				Field:     gather.LivePods(),
 				Transform: podview.Transform(pods.Trim),
+			},
+			&policyv1.PodDisruptionBudget{}: {
+				Label: labels.SelectorFromSet(labels.Set{v1alpha1.GuardKey: "true"}), Transform: podview.Transform(guard.Trim),
 			},
 			gather.NewNode():               {Transform: podview.TransformNode},
 			&v1alpha1.PodProbeMarker{}:     {},

@@ -94,7 +94,7 @@ func addMapCache(ctx context.Context, mgr ctrlmanager.Manager, namespace, name s
 
 // newStores creates the informers that all kinds share, so that the process is ready only when they
 // are synced.
-func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNodes bool) (reconciler.Stores, error) {
+func newStores(ctx context.Context, mgr ctrlmanager.Manager, withMarkers, withNodes bool) (reconciler.Stores, error) {
 	var stores reconciler.Stores
 	for _, informer := range []struct {
 		object  client.Object
@@ -105,14 +105,14 @@ func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNode
 		{object: &corev1.Pod{}, store: &stores.Pods, index: reconciler.ControllerIndexers()},
 		{object: &corev1.PersistentVolumeClaim{}, store: &stores.Claims, index: reconciler.ClaimIndexers()},
 		{object: &appsv1.ControllerRevision{}, store: &stores.Revisions, index: reconciler.RevisionIndexers()},
-		{object: &policyv1.PodDisruptionBudget{}, store: &stores.Budgets},
+		{object: &policyv1.PodDisruptionBudget{}, store: &stores.Budgets, skipped: !startup.MayList(ctx, mgr, &policyv1.PodDisruptionBudgetList{})},
 		{object: &v1alpha1.PodProbeMarker{}, store: &stores.Markers, skipped: !withMarkers},
 		{object: &corev1.Node{}, store: &stores.Nodes, skipped: !withNodes},
 	} {
 		if informer.skipped {
 			continue
 		}
-		store, err := startup.NewStore(ctx, informers, informer.object, informer.index)
+		store, err := startup.NewStore(ctx, mgr.GetCache(), informer.object, informer.index)
 		if err != nil {
 			return stores, err
 		}

@@ -41,7 +41,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	if err != nil {
 		return err
 	}
-	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, slices.ContainsFunc(rows, readsNodes))
+	stores, err := newStores(ctx, mgr, withMarkers, slices.ContainsFunc(rows, readsNodes))
 	if err != nil {
 		return err
 	}

@@ -80,6 +80,23 @@ func (p *Pods) Handover(ctx context.Context, pod *corev1.Pod, annotations server
 	}}, metav1.PatchOptions{})
 }
 
+// GuardExempt sets or removes the label that releases the version of the pod that was read from its guards. It is no mark, so that
+// Marks does not remove it. The error is ErrOutdated if the pod has changed, because others may have set the label, and ErrGone if
+// the pod no longer exists.
+func (p *Pods) GuardExempt(ctx context.Context, pod *corev1.Pod, exempt bool) (string, error) {
+	value := ""
+	if exempt {
+		value = v1alpha1.GuardExemptMaxDuration
+	}
+	version, err := p.patch(ctx, "label", pod, types.MergePatchType, map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "labels": map[string]any{v1alpha1.GuardExemptKey: orNull(value)},
+	}}, metav1.PatchOptions{})
+	if apierrors.IsConflict(err) {
+		err = errors.Join(ErrOutdated, err)
+	}
+	return version, err
+}
+
 // orNull returns null, which removes a key in a merge patch, for an empty value.
 func orNull(value string) any {
 	if value == "" {

@@ -39,6 +39,7 @@ type Metrics struct {
 	planWrites   *prometheus.CounterVec
 	markWrites   *prometheus.CounterVec
 	markLimits   prometheus.Counter
+	releases     prometheus.Counter
 	statusWrites prometheus.Counter
 	reportToMark prometheus.Histogram
 }
@@ -60,6 +61,10 @@ func New(registry prometheus.Registerer) *Metrics {
 		markLimits: factory.NewCounter(prometheus.CounterOpts{
 			Name: "seamark_manager_mark_writes_limited_total",
 			Help: "Writes of pod marks that were delayed because the marks of the pod change again after each write, or too often.",
+		}),
+		releases: factory.NewCounter(prometheus.CounterOpts{
+			Name: "seamark_manager_guard_releases_total",
+			Help: "Pods that got the label seamark.dev/guard-exempt because their guards have reached seamark.dev/guard-max-duration.",
 		}),
 		statusWrites: factory.NewCounter(prometheus.CounterOpts{
 			Name: "seamark_manager_marker_status_writes_total",
@@ -123,6 +128,9 @@ func (m *Metrics) MarksApplied(result string) { m.markWrites.WithLabelValues(res
 
 // MarksLimited counts a write of a pod's marks that is delayed.
 func (m *Metrics) MarksLimited() { m.markLimits.Inc() }
+
+// GuardReleased counts a pod that is released from its guards.
+func (m *Metrics) GuardReleased() { m.releases.Inc() }
 
 // StatusWritten counts a write of a marker's status.
 func (m *Metrics) StatusWritten() { m.statusWrites.Inc() }

@@ -75,6 +75,9 @@ type Options struct {
 // Reconciler sets the marks of one pod at a time.
 type Reconciler struct {
 	Options
+	// Reconciled gets each pod after it was reconciled.
+	Reconciled controllers.Inbox
+
 	parser *mark.Parser
 	// reportedAt are the earliest reports that wait for the marks of a pod, for the latency.
 	reportedAt   keyed.Store[types.NamespacedName, time.Time]
@@ -100,6 +103,7 @@ func New(options Options) *Reconciler {
 // Reconcile corrects the marks of the requested pod. It does not change those of an ending
 // pod, except for exclusive marks that another pod claims.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer r.Reconciled.Enqueue(request.NamespacedName)
 	arrived, reported := r.reportedAt.Take(request.NamespacedName)
 	notMarked := func() {
 		if reported {

@@ -12,9 +12,11 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -145,6 +147,27 @@ func NewStore(ctx context.Context, informers cache.Cache, object client.Object, 
 		return nil, fmt.Errorf("informer %T of %T has no indexer", informer, object)
 	}
 	return store, nil
+}
+
+// grace is how long a program waits for a right: it may be started right after its role was changed.
+const grace = 5 * time.Second
+
+// MayList reports whether the role of the program permits the list, and logs if not: an older role lacks what a newer program
+// reads. A cache that it may not list would keep the program from becoming ready.
+func MayList(ctx context.Context, mgr ctrlmanager.Manager, list client.ObjectList) bool {
+	var denied error
+	_ = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, grace, true, func(context.Context) (bool, error) {
+		err := mgr.GetAPIReader().List(ctx, list, client.Limit(1))
+		if denied = nil; apierrors.IsForbidden(err) {
+			denied = err
+		}
+		return denied == nil, nil
+	})
+	if denied != nil {
+		mgr.GetLogger().Error(denied, "Going on without objects that the role does not permit to list and watch: restart the program when it does",
+			"type", fmt.Sprintf("%T", list))
+	}
+	return denied == nil
 }
 
 // Recorder returns an event recorder with the named program as the source. It records while the

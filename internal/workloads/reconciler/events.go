@@ -44,7 +44,7 @@ func (b *base) sources(informers cache.Cache, object client.Object) []source.Sou
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
 		b.Pause.Source(EnqueueAll(b.Stores.Sets)),
 		GrantSource(informers, b.Stores.Sets),
-		GuardSource(informers, EnqueueNamespace(b.Stores.Sets)),
+		GuardSource(informers, b.Stores.Budgets, EnqueueNamespace(b.Stores.Sets)),
 	}
 	if b.Stores.Markers != nil {
 		sources = append(sources, source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(b.enqueueMarked)))
@@ -266,8 +266,11 @@ func GrantSource(informers cache.Cache, store Store) source.Source {
 	return source.Kind(informers, &rbacv1.RoleBinding{}, controllers.Changes(changed))
 }
 
-// GuardSource calls enqueue with the namespace of a guard that changes.
-func GuardSource(informers cache.Cache, enqueue func(q controllers.Queue, namespace string)) source.Source {
+// GuardSource calls enqueue with the namespace of a guard that changes. The store of the guards may be nil.
+func GuardSource(informers cache.Cache, budgets Store, enqueue func(q controllers.Queue, namespace string)) source.Source {
+	if budgets == nil {
+		return source.Func(func(context.Context, controllers.Queue) error { return nil })
+	}
 	changed := func(_ context.Context, q controllers.Queue, before, after *policyv1.PodDisruptionBudget, initial bool) {
 		switch {
 		case initial:

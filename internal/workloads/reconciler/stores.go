@@ -30,7 +30,7 @@ type Stores struct {
 	Pods, Claims, Revisions Store
 	// Markers are the PodProbeMarkers, indexed by namespace, nil if the API server does not serve them.
 	Markers Store
-	// Budgets are the PodDisruptionBudgets that are guards, indexed by namespace.
+	// Budgets are the PodDisruptionBudgets that are guards, indexed by namespace, nil if the program may not list them.
 	Budgets Store
 	// Nodes are the nodes, trimmed by trim.Node, nil if no kind needs them.
 	Nodes Store

@@ -57,7 +57,7 @@ func series(registry *prometheus.Registry, metric string) ([]string, error) {
 					words = append(words, label.GetValue())
 				}
 			}
-			all = append(all, fmt.Sprintf("%s: %v", strings.Join(words, " "), m.GetGauge().GetValue()))
+			all = append(all, fmt.Sprintf("%s: %v", strings.Join(words, " "), m.GetGauge().GetValue()+m.GetCounter().GetValue()))
 		}
 	}
 	return all, nil

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -234,6 +235,9 @@ func newInformers(s *server, options cache.Options, lag func() int, added func(*
 		}
 	}
 	for object, by := range options.ByObject {
+		if _, isBudget := object.(*policyv1.PodDisruptionBudget); isBudget {
+			continue // There are no guards.
+		}
 		i := all.of[kindOf(object)]
 		if i.transform = by.Transform; by.Field != nil {
 			i.selects = func(o client.Object) bool {

@@ -45,7 +45,7 @@ func New(options nodejob.Options) *Controller {
 		},
 		Learn: learn,
 		Sources: func(informers cache.Cache) []source.Source {
-			return []source.Source{reconciler.GuardSource(informers, reconciler.EnqueueNamespace(options.Stores.Sets))}
+			return []source.Source{reconciler.GuardSource(informers, options.Stores.Budgets, reconciler.EnqueueNamespace(options.Stores.Sets))}
 		},
 	}, options)
 }

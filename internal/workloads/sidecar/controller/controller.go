@@ -102,7 +102,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
 		c.Pause.Source(c.enqueueAll),
 		reconciler.GrantSource(informers, c.Sets),
-		reconciler.GuardSource(informers, c.guardsChanged),
+		reconciler.GuardSource(informers, c.Budgets, c.guardsChanged),
 		c.changed.Source(),
 	}
 	for _, informers := range c.Maps {
