@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -213,6 +214,35 @@ func TestUsersWhomGuardsDoNotBind(t *testing.T) {
 	}
 }
 
+// TestMaxDurationOfGuards checks that the API server refuses the values that the manager ignores, and no others.
+func TestMaxDurationOfGuards(t *testing.T) {
+	t.Parallel()
+	g := newGuards(t)
+	for i, value := range []string{
+		"1m", "60s", "2h", "1h30m", "0h1m0s", "720h", "43200m", "2592000s",
+		"", "0", "59s", "720h1s", "999h99999m9999999s", "-2h", "2", "1d", "1.5h", "1h ", "30m1h", "1000h", "2H", "１h", "2h\n", "1m\x1b[2J", strings.Repeat("1h", 1<<15),
+	} {
+		budget := &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: fmt.Sprint("limited-", i), Labels: g.budget.Labels, Annotations: map[string]string{"a": "b"}},
+			Spec:       g.budget.Spec,
+		}
+		expect.NoError(t, g.Create(t.Context(), budget))
+		budget.Annotations[v1alpha1.GuardMaxDurationKey] = value
+		_, want := guard.MaxDuration(budget)
+		eventually(t, fmt.Sprintf("the answer to %.20q", value), func(ctx context.Context) error {
+			err := g.Update(ctx, budget.DeepCopy(), client.DryRunAll)
+			switch {
+			case (err == nil) != (want == nil):
+				return fmt.Errorf("error %v, the manager has %w", err, want) //nolint:errorlint // It may be nil.
+			case err != nil && (!strings.Contains(err.Error(), "metadata.annotations[seamark.dev/guard-max-duration]: ") ||
+				!strings.Contains(err.Error(), "must be hours, minutes and seconds such as 2h or 1h30m, from 1m to 720h")):
+				return err
+			}
+			return nil
+		})
+	}
+}
+
 // TestBoundsOfGuards creates the largest guard, and larger ones.
 func TestBoundsOfGuards(t *testing.T) {
 	t.Parallel()
@@ -265,10 +295,10 @@ func TestBoundsOfGuards(t *testing.T) {
 				return nil
 			}
 			eventually(t, "it is refused", func(ctx context.Context) error { return invalid(g.Create(ctx, larger, client.DryRunAll)) })
-			guard := larger.Labels
+			labelled := larger.Labels
 			larger.Labels, larger.Name = nil, "larger-"+strings.ReplaceAll(name, " ", "-")
 			expect.NoError(t, g.Create(t.Context(), larger))
-			larger.Labels = guard
+			larger.Labels = labelled
 			expect.Success(t, invalid(g.Update(t.Context(), larger)))
 		})
 	}
