@@ -78,6 +78,7 @@ func managerRights() rights {
 		rightsOf("seamark.dev", "probereports", "get", "list", "watch", "delete", "deletecollection"),
 		rightsOf("apps.kruise.io", "podprobemarkers", "get", "list", "watch", "patch"),
 		rightsOf("apps.kruise.io", "podprobemarkers/status", "patch"),
+		rightsOf("policy", "poddisruptionbudgets", "get", "list", "watch"),
 		rightsOf("", "events", "create", "patch"),
 		// config/workloads lets it let seamark-workloads write.
 		rightsOf("rbac.authorization.k8s.io", "rolebindings", "list", "watch", "create"),
