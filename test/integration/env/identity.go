@@ -13,7 +13,9 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,6 +68,32 @@ func (e *Env) Component(tb testing.TB, account string) *rest.Config {
 		expect.NoError(tb, err)
 		e.Apply(tb, manifests...)
 	}
+	return config
+}
+
+// ComponentWithoutBudgets is Component with the role of a version that does not read PodDisruptionBudgets, until the test ends.
+func (e *Env) ComponentWithoutBudgets(tb testing.TB, account string) *rest.Config {
+	tb.Helper()
+	config := e.Component(tb, account)
+	lists := rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}}
+	e.AwaitRight(tb, "", ServiceAccountSubject(SystemNamespace, account), lists)
+	role := &rbacv1.ClusterRole{}
+	expect.NoError(tb, e.Client.Get(tb.Context(), client.ObjectKey{Name: account}, role))
+	whole := role.DeepCopy()
+	role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.APIGroups, "policy") })
+	expect.NoError(tb, e.Client.Update(tb.Context(), role))
+	tb.Cleanup(func() {
+		whole.ResourceVersion = ""
+		expect.NoError(tb, e.Client.Update(context.Background(), whole)) // Another test gets the server.
+	})
+	denied, err := client.New(config, client.Options{Scheme: e.Scheme})
+	expect.NoError(tb, err)
+	await.Until(tb, "the right is gone", func(ctx context.Context) (string, error) {
+		if err := denied.List(ctx, &policyv1.PodDisruptionBudgetList{}); !apierrors.IsForbidden(err) {
+			return fmt.Sprint(err), nil
+		}
+		return "", nil
+	})
 	return config
 }
 

@@ -13,8 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,24 +106,7 @@ func TestGuardReachesItsMaximum(t *testing.T) {
 func TestManagerWithoutRightsOnBudgets(t *testing.T) {
 	e := servers.Parallel(t)
 	w := newWorldWithoutManager(t, e)
-	config := e.Component(t, manager.Name)
-	e.AwaitRight(t, "", env.ServiceAccountSubject(env.SystemNamespace, manager.Name), rbacv1.PolicyRule{
-		Verbs: []string{"list"}, APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"},
-	})
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: manager.Name}}
-	w.Get(role)
-	whole := role.Rules
-	defer w.Edit(role, func() { role.Rules = whole }) // Another test gets the server.
-	w.Edit(role, func() {
-		role.Rules = slices.DeleteFunc(slices.Clone(role.Rules), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.APIGroups, "policy") })
-	})
-	denied, err := client.New(config, client.Options{Scheme: w.Client.Scheme()})
-	w.Must(err)
-	w.Until("the right is gone", func() error {
-		err := denied.List(w.Context(), &policyv1.PodDisruptionBudgetList{})
-		return await.ErrorIf(!apierrors.IsForbidden(err), "%v", err)
-	})
-	program.StartManager(t, manager.Options{Config: config, Logger: program.Logger()})
+	program.StartManager(t, manager.Options{Config: e.ComponentWithoutBudgets(t, manager.Name), Logger: program.Logger()})
 	t.Cleanup(w.clean)
 	w.pod("a", w.node("older"))
 	w.marker(builders.Marker(w.Namespace, "game").Probe(documented()))

@@ -16,9 +16,12 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // TestGuardedPodsOfSets scales in and updates sets while a guard protects one of their pods. The policy of guards is installed: a
@@ -52,6 +55,15 @@ func TestGuardedPodsOfSets(t *testing.T) {
 		w.Patch(busy.DeepCopy(), `{"metadata":{"labels":{%q:null}}}`, builders.GuardLabel)
 		w.seamark(config, "rollout status "+name+" --timeout=1m", exit.OK, "successfully rolled out")
 	}
+}
+
+// TestProgramWithoutRightsOnBudgets has the role of an earlier version.
+func TestProgramWithoutRightsOnBudgets(t *testing.T) {
+	e := servers.Parallel(t)
+	w := newWorldWithoutProgram(t, e)
+	program.Start(t, e.ComponentWithoutBudgets(t, workloads.Name))
+	set := w.cloneSet("arena", 2)
+	w.Shows(set, "it has its pods", func() error { return await.ErrorIf(set.Status.ReadyReplicas != 2, "%+v", set.Status) })
 }
 
 // waits returns an error unless the set has so many pods, of which only the guarded one is old, and says that it waits.
