@@ -176,6 +176,19 @@ spec:
     podConditionType: game.io/idle
 `
 
+// injected is a workload whose container main is that of a SidecarSet.
+const injected = `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: game}
+spec: {selector: {matchLabels: {app: game}}, template: {metadata: {labels: {app: game}}, spec: {containers: [{name: web}]}}}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: SidecarSet
+metadata: {name: main}
+spec: {selector: {matchLabels: {app: game}}, containers: [{name: main, image: main}]}
+`
+
 func TestGolden(t *testing.T) {
 	invalid := strings.ReplaceAll(strings.ReplaceAll(marker, "exec", "exce"), "state: Failed", "state: Down")
 	onlyReads := func(object any) bool {
@@ -195,6 +208,7 @@ func TestGolden(t *testing.T) {
 	}{
 		"file":            {args: []string{"-f", "-"}, in: marker, code: exit.Failed},
 		"success":         {args: []string{"-f", "-", "game-0"}, in: marker},
+		"sidecarset":      {args: []string{"-f", "-", "game-0"}, in: marker + injected},
 		"wide":            {args: []string{"-f", "-", "-o", "wide"}, in: marker, code: exit.Failed},
 		"json":            {args: []string{"-f", "-", "pod/game-1", "-o", "json"}, in: marker, code: exit.Failed},
 		"name":            {args: []string{"-f", "-", "-o", "name"}, in: marker, code: exit.Failed},

@@ -34,6 +34,7 @@ type scope struct {
 
 // compare runs the checks that need all objects.
 func (c *checker) compare() {
+	c.compareSets()
 	scopes := map[string]*scope{}
 	in := func(o *object) *scope {
 		s := scopes[o.namespace()]
@@ -82,11 +83,6 @@ func (c *checker) compare() {
 		c.checkBudgets(s)
 		for _, each := range s.services {
 			c.checkService(s, each)
-		}
-	}
-	for _, each := range hooks() {
-		if each.compare != nil {
-			each.compare(c)
 		}
 	}
 }

@@ -16,6 +16,12 @@ func TestCompare(t *testing.T) {
 	other := func(edits ...string) string {
 		return e(e(worker, "name: worker", "name: other", "app: worker", "tier: back"), edits...)
 	}
+	// agent is a marker for the container of a SidecarSet.
+	agent := e(worker, "containerName: worker", "containerName: agent")
+	sidecars := func(more string) string {
+		return "apiVersion: apps.kruise.io/v1alpha1\nkind: SidecarSet\nmetadata: {name: agents}\nspec:\n" +
+			"  selector: {matchLabels: {app: worker}}\n  containers: [{name: agent, image: agent}]\n" + more
+	}
 	const noCost = "      annotations:\n        controller.kubernetes.io/pod-deletion-cost: \"10\"\n"
 	linter := &rules.Linter{}
 	for name, test := range map[string]struct {
@@ -71,6 +77,15 @@ func TestCompare(t *testing.T) {
 			},
 			want: []string{
 				`a.yaml:11:5 container-not-found spec.probes[0].containerName: Deployment worker (b.yaml:1) has no container "setup" that probes can run in -> use the name of one of its containers, or of an init container with restartPolicy Always`,
+			},
+		},
+		"container of a SidecarSet":           {manifests: []string{agent, deployment, sidecars("")}},
+		"container of a SidecarSet, before":   {manifests: []string{sidecars("  injectionStrategy: {paused: true}\n"), deployment, agent}},
+		"container for labels of a namespace": {manifests: []string{agent, deployment, sidecars("  namespaceSelector: {matchLabels: {team: x}}\n")}},
+		"container of a SidecarSet for another namespace": {
+			manifests: []string{agent, deployment, sidecars("  namespace: other\n")},
+			want: []string{
+				`a.yaml:11:5 container-not-found spec.probes[0].containerName: Deployment worker (b.yaml:1) has no container "agent" that probes can run in -> use the name of one of its containers, or of an init container with restartPolicy Always`,
 			},
 		},
 		"sidecar": {

@@ -16,14 +16,12 @@ type hook struct {
 	check func(c *checker, o *object)
 	// template returns the path of the template of an object, and an empty one. The default is that of pods at spec.template.
 	template func(c *checker, o *object) (path []string, template any)
-	// compare compares the objects of the kind with each other.
-	compare func(c *checker)
 }
 
 // hooks returns the hooks by kind.
 func hooks() map[string]hook {
 	return map[string]hook{
-		"SidecarSet":      {check: (*checker).sidecarSet, compare: (*checker).compareSets},
+		"SidecarSet":      {check: (*checker).sidecarSet},
 		"AdvancedCronJob": {check: (*checker).cronJob, template: (*checker).jobTemplate},
 	}
 }

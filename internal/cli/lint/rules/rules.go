@@ -120,7 +120,7 @@ var (
 		"A probe has startupPolicy WaitForStarted, but the container of a matching pod template has no startup probe: it counts as started when it runs.",
 	}
 	ruleNoPods      = Rule{"no-matching-pods", Warning, "The selector of a marker matches none of the pod templates in the manifests."}
-	ruleNoContainer = Rule{"container-not-found", Error, "None of the matching pod templates has the container of the probe."}
+	ruleNoContainer = Rule{"container-not-found", Error, "No matching pod template has the container of the probe, and no SidecarSet injects it."}
 	ruleNoPort      = Rule{"port-not-found", Error, "The container of the probe has no port with the name that the probe uses."}
 
 	ruleSidecarSet = Rule{

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manifest/sidecars"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 )
 
@@ -32,18 +34,35 @@ func (c *checker) sidecarSet(o *object) {
 	}
 }
 
-// compareSets finds what the controller would not accept. Which annotations are allowed is not known. Sets that
-// are created together are accepted by their names.
+// compareSets finds what the controller would not accept, and injects the other sets into the pods. Which annotations are allowed is
+// not known. Sets that are created together are accepted by their names.
 func (c *checker) compareSets() {
 	slices.SortStableFunc(c.sidecarSets, func(a, b *sidecarSet) int { return strings.Compare(a.raw.GetName(), b.raw.GetName()) })
 	var accepted []*v1alpha1.SidecarSet
+	var all []*sidecars.Set
 	for _, each := range c.sidecarSets {
 		problems := accept.Check(each.set, accepted, accept.WhiteList{DefaultAllowed: true})
 		for _, problem := range problems {
 			c.add(ruleSidecarSet, each.object, problem.Field, problem.Message, "")
 		}
-		if len(problems) == 0 {
-			accepted = append(accepted, each.set)
+		if len(problems) > 0 {
+			continue
+		}
+		accepted = append(accepted, each.set)
+		// The schema has found a set without containers.
+		if set, err := sidecars.New(each.set); err == nil {
+			all = append(all, set)
+		}
+	}
+	for _, set := range all {
+		for _, w := range c.workloads {
+			if !set.Selects(&w.pod, true) {
+				continue
+			}
+			// A pod that cannot have the set stays without it. Pods may have one that is paused.
+			if injected, _, err := set.Inject(&w.pod, all, metav1.Time{}); err == nil {
+				w.pod = *injected
+			}
 		}
 	}
 }
