@@ -79,7 +79,7 @@ func (l *loop) startContainer(now time.Time, p *pod, name string) []lifecycle.Ac
 	container := identity.ContainerKey{PodUID: p.object.UID, Name: name}
 	p.containerStarted(machine)
 	if err != nil {
-		l.failed(now, p, name, programOf(machine.Spec), err.Error(), machine.Spec.WorkingDir)
+		l.failed(now, p, name, err.Error(), machine.Spec.WorkingDir)
 		actions := p.machine.StartFailed(now, name, id, err)
 		if machine.Exit != nil {
 			l.worker.ContainerChanged(container, thresholds.ContainerRun{ID: id, Reason: reasonOf(machine.Exit)})
@@ -137,7 +137,7 @@ func (l *loop) exited(now time.Time, p *pod, name, id string, exit process.Exit)
 		if taken := l.listeners.takenByOthers(p.object); taken != "" {
 			l.addEvent(now, p, name, corev1.EventTypeWarning, reasonPortInUse, taken)
 		}
-		l.failed(now, p, name, programOf(p.machine.Container(name).Spec), p.lastErrors[name])
+		l.failed(now, p, name, p.lastErrors[name])
 	}
 	if exit.Code != 0 {
 		// As in a cluster with terminationMessagePolicy FallbackToLogsOnError.

@@ -6,6 +6,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,7 +105,7 @@ func (l *loop) runHook(ctx context.Context, p *pod, action lifecycle.Action) {
 	err := l.execs.hook(ctx, action)
 	l.inbox.Post(func(now time.Time) {
 		if err != nil && action.Hook.Exec != nil {
-			l.failed(now, p, action.Container, action.Hook.Exec.Command, err.Error())
+			l.failed(now, p, action.Container, append(slices.Clone(action.Hook.Exec.Command), err.Error())...)
 		}
 		l.act(now, p, p.machine.HookEnded(now, action.Container, action.ID, action.Hook, err))
 	})

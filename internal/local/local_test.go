@@ -143,6 +143,10 @@ func TestMountPathIsNamed(t *testing.T) {
     livenessProbe: {exec: {command: [test, -d, $(SEAMARK_VOLUME_SCRIPTS)]}}
     env: [{name: SEAMARK_VOLUME_SCRIPTS, value: /missing/scripts}]
     volumeMounts: [{name: data, mountPath: /missing/data}, {name: scripts, mountPath: /missing/scripts}]
+  - name: silent
+    command: [sh, -c, 'exec 2>/dev/null; echo >/missing/data/ready; sleep 1000']
+    readinessProbe: {periodSeconds: 1, tcpSocket: {port: 9}}
+    volumeMounts: [{name: data, mountPath: /missing/data}]
 `)
 	for _, want := range []string{
 		"p/missing event Warning VolumeNotMounted /missing/scripts is the mount path of volume scripts (test.yaml:6:13), and a local run mounts nothing: " +
@@ -150,6 +154,7 @@ func TestMountPathIsNamed(t *testing.T) {
 		"p/message event Warning VolumeNotMounted /missing/data is the mount path of volume data (test.yaml:6:44), ",
 		"p/hooked event Warning VolumeNotMounted /missing/scripts ",
 		"p/probed event Warning VolumeNotMounted /missing/data ",
+		"p/silent event Warning VolumeNotMounted /missing/data ",
 		"p/missing event Warning BackOff",
 	} {
 		r.await(want)

@@ -25,37 +25,39 @@ const reasonNotMounted = "VolumeNotMounted"
 // maxShownPath is the maximum length of a path in an event, in bytes.
 const maxShownPath = 256
 
-// failed adds an event for each volume whose mount path a program names that has failed in the container: in the messages, in its
-// command and, unless the command is nil, in the variables of the container. There is one event for each volume and container.
-func (l *loop) failed(now time.Time, p *pod, name string, command []string, messages ...string) {
-	machine := p.machine.Container(name)
-	if machine == nil || l.stopping {
+// failed adds the events about a program, a hook or a probe of a container that has failed. It looks for mount paths in the texts about
+// it, in the program of the container and in its variables.
+func (l *loop) failed(now time.Time, p *pod, name string, texts ...string) {
+	if machine := p.machine.Container(name); machine != nil {
+		l.hint(now, p, machine.Spec, slices.Concat(texts, programOf(machine.Spec), valuesOf(machine.Spec)))
+	}
+}
+
+// hint adds an event for each volume whose mount path is in the texts. There is one event for each volume and container.
+func (l *loop) hint(now time.Time, p *pod, c *corev1.Container, texts []string) {
+	if l.stopping {
 		return
 	}
 	var mounts []corev1.VolumeMount
-	for _, mount := range machine.Spec.VolumeMounts {
-		if _, hasFolder := p.volumes[mount.Name]; hasFolder && !p.hinted[name+"/"+mount.Name] {
+	for _, mount := range c.VolumeMounts {
+		if _, hasFolder := p.volumes[mount.Name]; hasFolder && !p.hinted[c.Name+"/"+mount.Name] {
 			mounts = append(mounts, mount)
 		}
 	}
 	if len(mounts) == 0 {
 		return
 	}
-	texts := slices.Concat(command, messages)
-	if command != nil {
-		texts = append(texts, valuesOf(machine.Spec)...)
-	}
 	for i := range texts {
 		// A mount path such as /tmp is also the beginning of the folders of the run.
 		texts[i] = strings.ReplaceAll(texts[i], l.keeper.Folder(), "")
 	}
 	for _, mount := range named(mounts, texts) {
-		p.hinted[name+"/"+mount.Name] = true
+		p.hinted[c.Name+"/"+mount.Name] = true
 		volume := mount.Name
 		if place := l.options.Objects.VolumePlace(p.object, mount.Name); place != "" {
 			volume += " (" + place + ")"
 		}
-		l.addEvent(now, p, name, corev1.EventTypeWarning, reasonNotMounted, fmt.Sprintf(
+		l.addEvent(now, p, c.Name, corev1.EventTypeWarning, reasonNotMounted, fmt.Sprintf(
 			"%s is the mount path of volume %s, and a local run mounts nothing: the folder of the volume is in the variable %s",
 			text.Truncate(mount.MountPath, maxShownPath), volume, environ.VolumeVariable(mount.Name)))
 	}
@@ -79,15 +81,14 @@ const missing = `(?i)no ?such ?file|nonexist|non-exist|not exist|not ?found`
 // noticeLine adds the events about a line of output that says that a file below a mount path does not exist: the program may
 // continue without it.
 func (l *loop) noticeLine(now time.Time, p *pod, container, line string) {
-	if machine := p.machine.Container(container); machine == nil || len(machine.Spec.VolumeMounts) == 0 {
-		return
-	}
-	if regexp.MustCompile(missing).MatchString(line) {
-		l.failed(now, p, container, nil, line)
+	machine := p.machine.Container(container)
+	if machine != nil && len(machine.Spec.VolumeMounts) > 0 && regexp.MustCompile(missing).MatchString(line) {
+		l.hint(now, p, machine.Spec, []string{line})
 	}
 }
 
-// named returns the mounts whose paths occur in the texts. A path in another one does not count as both.
+// named returns the mounts whose paths occur in the texts. A path in another one does not count as both. A text that has the variable of
+// the volume may have the path for a cluster.
 func named(mounts []corev1.VolumeMount, texts []string) []corev1.VolumeMount {
 	longestFirst := slices.SortedStableFunc(slices.Values(mounts), func(a, b corev1.VolumeMount) int {
 		return cmp.Compare(len(b.MountPath), len(a.MountPath))
@@ -99,7 +100,8 @@ func named(mounts []corev1.VolumeMount, texts []string) []corev1.VolumeMount {
 		occurs := false
 		for i := range texts {
 			if has, rest := cutPaths(texts[i], at); has {
-				occurs, texts[i] = true, rest
+				occurs = occurs || !strings.Contains(texts[i], environ.VolumeVariable(mount.Name))
+				texts[i] = rest
 			}
 		}
 		if occurs {

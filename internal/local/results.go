@@ -5,6 +5,7 @@ package local
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func (l *loop) ran(now time.Time, run worker.Run) {
 	stored.Ran = true
 	if run.Err != nil {
 		stored.Error = reasonFirst(run)
-		l.failed(now, planned.pod, run.Key.Name, planned.command, stored.Error)
+		l.failed(now, planned.pod, run.Key.Name, append(slices.Clone(planned.command), stored.Error)...)
 		l.addProbe(now, planned.pod, stored, false)
 		l.unhealthy(now, run, planned, "errored and resulted in unknown state", stored.Error)
 		return
@@ -74,9 +75,12 @@ func (l *loop) ran(now time.Time, run worker.Run) {
 		stored.Threshold = planned.policy.SuccessThreshold
 		return
 	}
+	texts := slices.Clone(planned.command)
 	if run.Handler == probing.HandlerExec {
-		l.failed(now, planned.pod, run.Key.Name, planned.command, run.Outcome.Message)
+		// What a server answers may have paths of its own.
+		texts = append(texts, run.Outcome.Message)
 	}
+	l.failed(now, planned.pod, run.Key.Name, texts...)
 	l.unhealthy(now, run, planned, "failed", run.Outcome.Message)
 }
 
