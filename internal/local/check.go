@@ -6,7 +6,11 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -105,12 +109,11 @@ func warnings(objects *manifest.Objects, markers []*plan.Marker, pods []*pod) []
 			out = append(out, text)
 		}
 	}
-	probeAt := func(p *pod, id identity.ID) string {
+	probeAt := func(p *pod, id identity.ID, path string) string {
 		in := func(m v1alpha1.PodProbeMarker) bool { return m.Namespace == p.object.Namespace && m.Name == id.Marker }
-		path := ""
 		if i := slices.IndexFunc(objects.Markers, in); i >= 0 {
 			is := func(probe v1alpha1.PodContainerProbe) bool { return probe.Name == id.Probe }
-			path = fmt.Sprintf("spec.probes[%d]", slices.IndexFunc(objects.Markers[i].Spec.Probes, is))
+			path = fmt.Sprintf("spec.probes[%d]", slices.IndexFunc(objects.Markers[i].Spec.Probes, is)) + path
 		}
 		return objects.MarkerPlace(types.NamespacedName{Namespace: p.object.Namespace, Name: id.Marker}, path)
 	}
@@ -120,15 +123,71 @@ func warnings(objects *manifest.Objects, markers []*plan.Marker, pods []*pod) []
 			warn(at, "PodProbeMarker %s: selector matches no pods", m.Name)
 		}
 	}
+	const absent = "container %s: no program %q on this machine"
 	for _, p := range pods {
+		for _, machine := range p.machine.Containers() {
+			for _, each := range commandsOf(machine.Spec) {
+				if isAbsent(machine.Spec, each.command) {
+					warn(objects.ContainerPlace(p.object, machine.Spec.Name, each.path), absent, machine.Spec.Name, each.command[0])
+				}
+			}
+		}
 		planned := plan.Pod(initialized(p.object), markers, plan.KubernetesDefaults())
 		for _, problem := range planned.Unplanned(p.object) {
-			warn(probeAt(p, problem.ID), "probe %s is skipped for pod %s: %s", problem.ID, p.object.Name, diagnosis.OfProblem(problem))
+			warn(probeAt(p, problem.ID, ""), "probe %s is skipped for pod %s: %s", problem.ID, p.object.Name, diagnosis.OfProblem(problem))
+		}
+		for _, probe := range planned.Probes {
+			action, c := probe.Source.Probe.Exec, p.machine.Container(probe.Source.ContainerName)
+			if action != nil && c != nil && isAbsent(c.Spec, action.Command) {
+				warn(probeAt(p, probe.ID, ".probe.exec.command[0]"), absent, c.Spec.Name, action.Command[0])
+			}
 		}
 		_, conflicts := mark.Claim(planned.Probes)
 		for _, c := range conflicts {
-			warn(probeAt(p, c.Loser), "probe %s does not set a mark on pod %s: %s", c.Loser, p.object.Name, diagnosis.Conflict(c))
+			warn(probeAt(p, c.Loser, ""), "probe %s does not set a mark on pod %s: %s", c.Loser, p.object.Name, diagnosis.Conflict(c))
 		}
 	}
 	return out
+}
+
+// commandIn is a command of a container and the path of its program.
+type commandIn struct {
+	path    string
+	command []string
+}
+
+// commandsOf returns the commands of a container, its probes and its hooks.
+func commandsOf(c *corev1.Container) []commandIn {
+	all := []commandIn{{"command[0]", c.Command}}
+	for _, declared := range kubeletProbes(c) {
+		if action := declared.spec.Exec; action != nil {
+			all = append(all, commandIn{strings.ToLower(string(declared.kind)) + "Probe.exec.command[0]", action.Command})
+		}
+	}
+	if c.Lifecycle != nil {
+		all = append(all, commandIn{"lifecycle.postStart.exec.command[0]", hookOf(c.Lifecycle.PostStart)},
+			commandIn{"lifecycle.preStop.exec.command[0]", hookOf(c.Lifecycle.PreStop)})
+	}
+	return all
+}
+
+func hookOf(hook *corev1.LifecycleHandler) []string {
+	if hook == nil || hook.Exec == nil {
+		return nil
+	}
+	return hook.Exec.Command
+}
+
+// isAbsent reports whether a container cannot run the command because its program is not on this machine. Programs that depend on
+// variables or are in volumes do not count: what is there is not known before the run.
+func isAbsent(c *corev1.Container, command []string) bool {
+	setsPath := func(variable corev1.EnvVar) bool { return variable.Name == "PATH" }
+	if len(command) == 0 || strings.Contains(command[0], "$(") || slices.ContainsFunc(c.Env, setsPath) || len(named(c.VolumeMounts, command[:1])) > 0 {
+		return false
+	}
+	if strings.Contains(command[0], "/") && !filepath.IsAbs(command[0]) {
+		return false
+	}
+	_, err := exec.LookPath(command[0])
+	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }

@@ -86,19 +86,25 @@ spec:
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	r := startMain(t, sleeps, `    ports: [{name: http, containerPort: 1}]`,
+	r := startMain(t, sleeps, `    ports: [{name: http, containerPort: 1}]
+    startupProbe: {exec: {command: [no-such-probe]}}
+    lifecycle: {preStop: {exec: {command: [/missing/program]}}}`,
 		marker("a", "matchLabels: {app: p}", `
   {name: one, containerName: other, podConditionType: a/one, probe: {exec: {command: ["true"]}}},
   {name: two, containerName: main, podConditionType: a/two, probe: {tcpSocket: {port: https}}},
   {name: three, containerName: main, podConditionType: a/three, probe: {exec: {command: ["true"]}}}`),
 		marker("b", "matchLabels: {app: p}", `{name: three, containerName: main, podConditionType: a/three, probe: {exec: {command: ["true"]}}}`),
 		marker("c", "matchLabels: {app: none}", `{name: one, containerName: main, podConditionType: a/one, probe: {exec: {command: ["true"]}}}`),
+		marker("d", "matchLabels: {app: p}", `{name: one, containerName: main, podConditionType: d/one, probe: {exec: {command: [no-such-marker]}}}`),
 	)
 	want := []string{
-		"test.yaml:26:8: PodProbeMarker c: selector matches no pods",
-		"test.yaml:14:3: probe a#one is skipped for pod p: container \"other\" not found",
-		"test.yaml:15:3: probe a#two is skipped for pod p: container \"main\" has no port \"https\"",
-		"test.yaml:21:52: probe b#three does not set a mark on pod p: condition \"a/three\" is set by probe \"three\" of marker \"a\"",
+		"test.yaml:28:8: PodProbeMarker c: selector matches no pods",
+		`test.yaml:9:37: container main: no program "no-such-probe" on this machine`,
+		`test.yaml:10:44: container main: no program "/missing/program" on this machine`,
+		"test.yaml:16:3: probe a#one is skipped for pod p: container \"other\" not found",
+		"test.yaml:17:3: probe a#two is skipped for pod p: container \"main\" has no port \"https\"",
+		`test.yaml:33:135: container main: no program "no-such-marker" on this machine`,
+		"test.yaml:23:52: probe b#three does not set a mark on pod p: condition \"a/three\" is set by probe \"three\" of marker \"a\"",
 	}
 	if diff := cmp.Diff(want, r.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

@@ -34,3 +34,26 @@ func TestNamedMounts(t *testing.T) {
 		}
 	}
 }
+
+func TestIsAbsent(t *testing.T) {
+	mounts := corev1.Container{VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}
+	path := corev1.Container{Env: []corev1.EnvVar{{Name: "PATH", Value: "/bin"}}}
+	for name, test := range map[string]struct {
+		container corev1.Container
+		program   string
+		want      bool
+	}{
+		"in PATH":      {program: "sh"},
+		"not in PATH":  {program: "no-such-program", want: true},
+		"file":         {program: "/bin/sh"},
+		"no file":      {program: "/missing/program", want: true},
+		"other PATH":   {container: path, program: "no-such-program"},
+		"variable":     {program: "$(NO_SUCH)/program"},
+		"in a volume":  {container: mounts, program: "/data/program"},
+		"below folder": {program: "./program"},
+	} {
+		if got := isAbsent(&test.container, []string{test.program}); got != test.want {
+			t.Errorf("%s: absent %t, want %t", name, got, test.want)
+		}
+	}
+}

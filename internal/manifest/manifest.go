@@ -47,9 +47,9 @@ type Objects struct {
 
 	unsupported []Unsupported
 	warnings    []string
-	// markers are the places of the markers, and volumes those of the volumes of each pod, by name.
+	// markers are the places of the markers, and parts those of the volumes and containers of each pod, by name.
 	markers map[types.NamespacedName]Place
-	volumes map[types.NamespacedName]map[string]pathIn
+	parts   map[types.NamespacedName]map[podPart]pathIn
 }
 
 // pathIn is a path in an object.
@@ -72,11 +72,20 @@ func (o Objects) MarkerPlace(marker types.NamespacedName, path string) string {
 
 // VolumePlace returns the file, line and column of a volume of a pod, or nothing if it is not known.
 func (o Objects) VolumePlace(pod *corev1.Pod, volume string) string {
-	in, known := o.volumes[nameOf(pod)][volume]
+	return o.partPlace(pod, podPart{volumePart, volume}, "")
+}
+
+// ContainerPlace returns the file, line and column of a field of a container of a pod, or nothing if it is not known.
+func (o Objects) ContainerPlace(pod *corev1.Pod, container, path string) string {
+	return o.partPlace(pod, podPart{containerPart, container}, "."+path)
+}
+
+func (o Objects) partPlace(pod *corev1.Pod, of podPart, path string) string {
+	in, known := o.parts[nameOf(pod)][of]
 	if !known {
 		return ""
 	}
-	return in.object.field(in.path).position()
+	return in.object.field(in.path + path).position()
 }
 
 // Place is where an object or a field of it is.

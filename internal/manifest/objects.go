@@ -65,7 +65,7 @@ func (r *reader) pod(at Place, pod *corev1.Pod) {
 	}
 	r.checkFields(at, pod)
 	spec := field.NewPath("spec")
-	r.objects.volumes[nameOf(pod)] = volumesIn(at, spec, pod.Spec.Volumes, nil)
+	r.objects.parts[nameOf(pod)] = placesIn(at, spec, &pod.Spec, nil)
 	r.add(at, pod, spec)
 }
 
@@ -115,7 +115,7 @@ func (r *reader) workload(at Place, object runtime.Object, w workload) {
 		r.check(at, w.pod(w.ids(1)[0]), path)
 		return
 	}
-	volumes := volumesIn(at, path, w.template.Spec.Volumes, w.claims)
+	parts := placesIn(at, path, &w.template.Spec, w.claims)
 	for i, id := range w.ids(int(replicas)) {
 		pod := w.pod(id)
 		podAt := at
@@ -130,7 +130,7 @@ func (r *reader) workload(at Place, object runtime.Object, w workload) {
 			r.objects.Pods = append(r.objects.Pods, pod)
 		}
 		pod.OwnerReferences = ownedBy(at, w.meta)
-		r.objects.volumes[nameOf(pod)] = volumes
+		r.objects.parts[nameOf(pod)] = parts
 	}
 }
 

@@ -86,7 +86,7 @@ func newReader(ctx context.Context, options Options) *reader {
 			ConfigMaps: map[types.NamespacedName]*corev1.ConfigMap{},
 			Secrets:    map[types.NamespacedName]*corev1.Secret{},
 			markers:    map[types.NamespacedName]Place{},
-			volumes:    map[types.NamespacedName]map[string]pathIn{},
+			parts:      map[types.NamespacedName]map[podPart]pathIn{},
 		},
 	}
 }

@@ -112,6 +112,18 @@ func (r *reader) choose(i *injector) {
 	}
 }
 
+// pod returns the containers and volumes of the set as those of a pod.
+func (i *injector) pod() corev1.PodSpec {
+	spec := corev1.PodSpec{Volumes: slices.Clone(i.Spec.Volumes)}
+	for j := range i.Spec.InitContainers {
+		spec.InitContainers = append(spec.InitContainers, i.Spec.InitContainers[j].Container)
+	}
+	for j := range i.Spec.Containers {
+		spec.Containers = append(spec.Containers, i.Spec.Containers[j].Container)
+	}
+	return spec
+}
+
 // checkInjected validates the containers of the set as those of a pod, in each namespace of the pods that get them: the ConfigMaps
 // that they refer to are those of the namespace. They may also mount volumes of the pod.
 func (r *reader) checkInjected(i *injector) {
@@ -121,14 +133,7 @@ func (r *reader) checkInjected(i *injector) {
 			continue
 		}
 		checked.Insert(of.Namespace)
-		pod := &corev1.Pod{ObjectMeta: *of.ObjectMeta.DeepCopy()}
-		for j := range i.Spec.InitContainers {
-			pod.Spec.InitContainers = append(pod.Spec.InitContainers, i.Spec.InitContainers[j].Container)
-		}
-		for j := range i.Spec.Containers {
-			pod.Spec.Containers = append(pod.Spec.Containers, i.Spec.Containers[j].Container)
-		}
-		pod.Spec.Volumes = slices.Clone(i.Spec.Volumes)
+		pod := &corev1.Pod{ObjectMeta: *of.ObjectMeta.DeepCopy(), Spec: i.pod()}
 		for _, volume := range of.Spec.Volumes {
 			if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }) {
 				pod.Spec.Volumes = append(pod.Spec.Volumes, volume)
@@ -160,11 +165,9 @@ func (r *reader) injectInto(i *injector, pod *corev1.Pod, all []*sidecars.Set) {
 		r.warn(i, "", strings.TrimPrefix(warning, "SidecarSet "+i.Name+": "))
 	}
 	*pod = *injected
-	if len(i.Spec.Volumes) == 0 {
-		return
-	}
 	// The pods of a workload share the map.
-	places := volumesIn(i.at, field.NewPath("spec"), i.Spec.Volumes, nil)
-	maps.Copy(places, r.objects.volumes[nameOf(pod)])
-	r.objects.volumes[nameOf(pod)] = places
+	spec := i.pod()
+	places := placesIn(i.at, field.NewPath("spec"), &spec, nil)
+	maps.Copy(places, r.objects.parts[nameOf(pod)])
+	r.objects.parts[nameOf(pod)] = places
 }

@@ -14,14 +14,29 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/environ"
 )
 
-// volumesIn returns the places of the volumes of a pod whose spec is at the path, and of the claims that its workload makes.
-func volumesIn(at Place, spec *field.Path, volumes []corev1.Volume, claims []corev1.PersistentVolumeClaim) map[string]pathIn {
-	places := map[string]pathIn{}
-	for i := range volumes {
-		places[volumes[i].Name] = pathIn{at, spec.Child("volumes").Index(i).String()}
+// podPart is a volume or a container of a pod.
+type podPart struct{ kind, name string }
+
+const (
+	volumePart    = "volume"
+	containerPart = "container"
+)
+
+// placesIn returns the places of the volumes and the containers of a pod whose spec is at the path, and of the claims that its workload
+// makes.
+func placesIn(at Place, path *field.Path, spec *corev1.PodSpec, claims []corev1.PersistentVolumeClaim) map[podPart]pathIn {
+	places := map[podPart]pathIn{}
+	for i := range spec.Volumes {
+		places[podPart{volumePart, spec.Volumes[i].Name}] = pathIn{at, path.Child("volumes").Index(i).String()}
 	}
 	for i := range claims {
-		places[claims[i].Name] = pathIn{at, field.NewPath("spec", "volumeClaimTemplates").Index(i).String()}
+		places[podPart{volumePart, claims[i].Name}] = pathIn{at, field.NewPath("spec", "volumeClaimTemplates").Index(i).String()}
+	}
+	for i := range spec.InitContainers {
+		places[podPart{containerPart, spec.InitContainers[i].Name}] = pathIn{at, path.Child("initContainers").Index(i).String()}
+	}
+	for i := range spec.Containers {
+		places[podPart{containerPart, spec.Containers[i].Name}] = pathIn{at, path.Child("containers").Index(i).String()}
 	}
 	return places
 }

@@ -119,7 +119,7 @@ func TestErrorsOfAllFiles(t *testing.T) {
 
 func TestStrictRejectsMarkerProblems(t *testing.T) {
 	_, stderr, err := play(t, &script{warnings: []string{"PodProbeMarker idle: selector matches no pods"}}, Options{Strict: true, Timeout: time.Second})
-	want := "invalid markers or SidecarSets, and --strict is set:\n  PodProbeMarker idle: selector matches no pods"
+	want := "invalid markers, SidecarSets or programs, and --strict is set:\n  PodProbeMarker idle: selector matches no pods"
 	if err == nil || err.Error() != want || exit.Code(err) != exit.Usage || stderr != "" {
 		t.Errorf("got error %v and standard error %q, want %q", err, stderr, want)
 	}

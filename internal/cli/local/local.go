@@ -225,7 +225,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	if problems := s.runner.Warnings(); o.Strict && len(problems) > 0 {
-		return fmt.Errorf("invalid markers or SidecarSets, and --strict is set:%s", listed(problems))
+		return fmt.Errorf("invalid markers, SidecarSets or programs, and --strict is set:%s", listed(problems))
 	}
 	for _, warning := range append(ignored, firstOf(s.runner.Warnings())...) {
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", warning)
@@ -264,6 +264,10 @@ func (o *Options) conclude(s *session, end runEnd) error {
 		if !verdict.Met {
 			fmt.Fprintf(&text, "\n  %s: %s", verdict.Expression, verdict.Last)
 		}
+	}
+	// They were shown at the start, before all changes, and may be the cause.
+	for _, warning := range firstOf(s.runner.Warnings()) {
+		fmt.Fprintf(&text, "\nWarning: %s", warning)
 	}
 	return exit.Failure(errors.New(text.String()))
 }

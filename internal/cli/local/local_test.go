@@ -119,6 +119,8 @@ func TestUntil(t *testing.T) {
 		// took is the duration of the run.
 		took time.Duration
 		says string
+		// warnings are those of the run.
+		warnings []string
 	}{
 		"met": {
 			until: []string{"pod/web label=role:primary"}, timeout: time.Minute,
@@ -132,6 +134,11 @@ func TestUntil(t *testing.T) {
 			until: []string{"pod/web label=role:other", "pod/web label=role"}, timeout: 10 * time.Second,
 			code: exit.Failed, took: 10 * time.Second,
 			says: "timed out after 10s:\n  pod/web label=role:other: web has \"replica\"",
+		},
+		"never met, with a warning": {
+			until: []string{"pod/web label=role:other"}, timeout: 10 * time.Second, warnings: []string{"a.yaml:7:15: no program"},
+			code: exit.Failed, took: 10 * time.Second,
+			says: "timed out after 10s:\n  pod/web label=role:other: web has \"replica\"\nWarning: a.yaml:7:15: no program",
 		},
 		"expressions met at different times": {
 			until: []string{"pod/web label=role:primary", "pod/web restarts=1"}, timeout: 10 * time.Second,
@@ -159,7 +166,7 @@ func TestUntil(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				_, stderr, err := play(t, &script{steps: steps, stopping: test.stopping},
+				_, stderr, err := play(t, &script{steps: steps, stopping: test.stopping, warnings: test.warnings},
 					Options{Until: test.until, Timeout: test.timeout}, test.interrupts...)
 				if code := exit.Code(err); code != test.code {
 					t.Errorf("exit code %d, want %d: %v", code, test.code, err)
