@@ -67,7 +67,8 @@ type ProbeCounts struct {
 	// failed is the number of pods in the state Failed.
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
-	// unknown is the number of pods in the state Unknown, including stale.
+	// unknown is the number of pods in the state Unknown, including stale, and those that have lost
+	// their claim to exclusive marks.
 	// +optional
 	Unknown int64 `json:"unknown,omitempty"`
 	// stale is the number of pods whose state counts as Unknown because it is stale.

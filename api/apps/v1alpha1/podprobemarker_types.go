@@ -14,7 +14,7 @@ import (
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matchedPods`,description="Pods that are probed."
 // +kubebuilder:printcolumn:name="Succeeded",type=integer,JSONPath=`.status.succeeded`,description="States of probes in these pods that are Succeeded."
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.failed`,description="States that are Failed."
-// +kubebuilder:printcolumn:name="Unknown",type=integer,JSONPath=`.status.unknown`,description="States that are Unknown or stale."
+// +kubebuilder:printcolumn:name="Unknown",type=integer,JSONPath=`.status.unknown`,description="States that are Unknown or stale, or whose exclusive marks another pod has."
 // +kubebuilder:printcolumn:name="Problem",type=string,JSONPath=`.status.conditions[?(@.status=="False")].reason`,description="Reason of the first condition that is False."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 

@@ -108,7 +108,9 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 		}
 		none := &corev1.Pod{}
 		namespace, labels := cmp.Or(after, before).Namespace, []map[string]string{cmp.Or(before, none).Labels, cmp.Or(after, none).Labels}
-		r.touch(q, namespace, probedBy(before, after, affected.LogError(r.Reader.MarkersOf(ctx, namespace, labels...))(ctx))...)
+		markers := affected.LogError(r.Reader.MarkersOf(ctx, namespace, labels...))(ctx)
+		r.touch(q, namespace, probedBy(before, after, markers)...)
+		r.touchCounts(q, namespace, contestedBy(before, after, markers)...)
 	})
 }
 
@@ -167,6 +169,24 @@ func (r *Reconciler) touchChanged(q controllers.Queue, before, after []seamarkv1
 // a pod and its successor with the same name appear as two versions of one object.
 func sameInputs(before, after *corev1.Pod) bool {
 	return before.UID == after.UID && plan.Eligible(before) == plan.Eligible(after) && maps.Equal(before.Labels, after.Labels)
+}
+
+// contestedBy returns the names of the markers for which the pod may have won or lost exclusive marks: its ticket, its group or one of the
+// marks has changed.
+func contestedBy(before, after *corev1.Pod, markers []*plan.Marker) []string {
+	if before == nil || after == nil {
+		return nil
+	}
+	changes := func(key string) bool { return before.Labels[key] != after.Labels[key] }
+	var names []string
+	for _, marker := range markers {
+		if marker.Selects(after) && slices.ContainsFunc(marker.Exclusives(), func(e plan.Exclusive) bool {
+			return changes(e.Ticket) || changes(e.Policy.Exclusive.PerLabel) || slices.ContainsFunc(e.Policy.LabelKeys(), changes)
+		}) {
+			names = append(names, marker.Name)
+		}
+	}
+	return names
 }
 
 // probedBy returns the names of the markers that probe the pod before or after the change, if one of

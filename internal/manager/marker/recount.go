@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/counts"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
@@ -98,11 +99,15 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 }
 
 // counted returns the pod with its marks, if these matter: while the states of its node are not current, and if one of its states
-// becomes stale. If its managed fields cannot be parsed, its states count as reported.
+// becomes stale, or if another pod may have the exclusive marks of a state. If its managed fields cannot be parsed, its states count as
+// reported.
 func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, states []v1alpha1.ContainerProbeState, byMarker markerCounts,
 	since staleness.Outage) (counts.Pod, error) {
 	counted := counts.Pod{Object: pod, Outage: since}
-	if since.Cause == "" || !byMarker.becomeStale(pod, states) {
+	contends := byMarker.any(pod, states, func(c *counts.Counts, id identity.ID, state v1alpha1.ProbeState) bool {
+		return c.Contends(pod, id, state)
+	})
+	if !contends && (since.Cause == "" || !byMarker.any(pod, states, func(c *counts.Counts, id identity.ID, _ v1alpha1.ProbeState) bool { return c.BecomesStale(id) })) {
 		return counted, nil
 	}
 	owned, err := r.parser.Owned(pod)
@@ -113,9 +118,15 @@ func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, states []v1al
 	if err != nil {
 		return counted, err
 	}
-	planned, err := r.Reader.Plan(ctx, pod, plan.Sorted(markers))
+	markers = plan.Sorted(markers)
+	planned, err := r.Reader.Plan(ctx, pod, markers)
 	if err != nil {
 		return counted, err
+	}
+	if contends {
+		view := podview.Pod{Object: pod, Plan: planned, Report: mark.ReportOf(states)}
+		view.Report.Outage = since
+		counted.Held = view.WithTickets(markers).Report.Held
 	}
 	counted.Claims, _ = mark.Claim(planned.Probes)
 	counted.Owned = owned
@@ -139,7 +150,12 @@ func (r *Reconciler) countProvided(ctx context.Context, pods map[string]*corev1.
 			if !each.Marker.Selects(pod) {
 				continue
 			}
-			byMarker.add(counts.Pod{Object: pod}, slices.Collect(maps.Values(mark.Provided(pod, each.Marker.Probes()).States)), nil)
+			states := slices.Collect(maps.Values(mark.Provided(pod, each.Marker.Probes()).States))
+			counted, err := r.counted(ctx, pod, states, byMarker, staleness.Outage{})
+			if err != nil {
+				return err
+			}
+			byMarker.add(counted, states, nil)
 		}
 	}
 	return nil
@@ -158,11 +174,11 @@ func (t markerCounts) find(pod *corev1.Pod, name string) (identity.ID, *counts.C
 	return id, nil
 }
 
-// becomeStale reports whether one of the states of the pod becomes stale.
-func (t markerCounts) becomeStale(pod *corev1.Pod, states []v1alpha1.ContainerProbeState) bool {
+// any reports whether is holds for one of the states of the pod.
+func (t markerCounts) any(pod *corev1.Pod, states []v1alpha1.ContainerProbeState, is func(*counts.Counts, identity.ID, v1alpha1.ProbeState) bool) bool {
 	return slices.ContainsFunc(states, func(state v1alpha1.ContainerProbeState) bool {
 		id, each := t.find(pod, state.Name)
-		return each != nil && each.BecomesStale(id)
+		return each != nil && is(each, id, state.State)
 	})
 }
 

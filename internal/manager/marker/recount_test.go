@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -79,6 +80,47 @@ func TestRecount(t *testing.T) {
 	if len(f.statuses) > 0 {
 		t.Errorf("%d conditions written after a restart, want none", len(f.statuses))
 	}
+}
+
+// Pods that have lost their claim to exclusive marks count as Unknown. A moved ticket makes the counts due, and an unrelated label does not.
+func TestRecountOfExclusiveMarks(t *testing.T) {
+	f := newWorld(t)
+	probe := label("p", "primary").Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{PerLabel: "shard"})
+	marker := stored(builders.Marker("ns", "web").Probe(probe))
+	compiled, err := plan.Compile(marker)
+	expect.NoError(t, err)
+	ticket := compiled.Exclusives()[0].Ticket
+	pod := func(name string, labels ...string) *corev1.Pod {
+		b := game(name).Node("n").Label("shard", "0")
+		for _, key := range labels {
+			b.Label(key, "0")
+		}
+		return b.Build()
+	}
+	slice := seamarkv1alpha1.ProbeReport{NodeName: "n"}
+	slice.Name = "n.0"
+	for name, state := range map[string]v1alpha1.ProbeState{"a": v1alpha1.ProbeSucceeded, "b": v1alpha1.ProbeSucceeded, "c": v1alpha1.ProbeFailed} {
+		slice.Pods = append(slice.Pods, seamarkv1alpha1.PodReport{Namespace: "ns", Name: name, UID: "uid-" + name, Probes: []v1alpha1.ContainerProbeState{
+			{Name: "web#p", State: state},
+		}})
+	}
+	f.slices = []seamarkv1alpha1.ProbeReport{slice}
+	f.addPods(pod("a", ticket), pod("b"), pod("c"))
+	f.addMarkers(marker)
+	counts := func(about string, want ...int64) {
+		t.Helper()
+		f.now = f.now.Add(interval)
+		f.check("ns")
+		s := f.markers[client.ObjectKeyFromObject(marker)].Status
+		expect.Equal(t, about+": succeeded, failed and unknown", want, []int64{s.Succeeded, s.Failed, s.Unknown})
+	}
+	counts("one has the ticket", 1, 1, 1)
+	for _, next := range []*corev1.Pod{pod("a"), pod("b", ticket), pod("c", "shard", "other")} {
+		expect.Equal(t, "counts of pod "+next.Name+" are due", next.Name != "c", f.update(next))
+	}
+	counts("the ticket has moved", 1, 1, 1)
+	expect.Equal(t, "counts without a holder are due", true, f.update(pod("b")))
+	counts("none has the ticket", 0, 1, 2)
 }
 
 // lost returns a reconciler whose cache has the markers and the pods, of which each has a succeeded state of the marker web. Their node is

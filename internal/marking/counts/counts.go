@@ -52,16 +52,18 @@ type Pod struct {
 	// They matter only while the states are not current.
 	Owned  mark.Marks
 	Claims mark.Claims
+	// Held are the probes for whose exclusive marks the pod may not have those of its state.
+	Held map[identity.ID]mark.Hold
 }
 
 // Add counts the state of a probe of the marker in a pod. A state of an earlier marker with the same name, or of a container that the
-// pod does not have, does not count. A stale state counts as Unknown.
+// pod does not have, does not count. A stale state counts as Unknown, and so does one whose exclusive marks another pod has.
 func (t *Counts) Add(pod Pod, id identity.ID, state v1alpha1.ContainerProbeState) {
 	i := t.index(id)
 	if i < 0 || !plan.HasContainer(pod.Object, t.probes[i].Source.ContainerName) {
 		return
 	}
-	if counted, stale, known := (mark.PodReport{Outage: pod.Outage}).Counted(t.probes[i], state, pod.Claims, pod.Owned); known {
+	if counted, stale, known := (mark.PodReport{Outage: pod.Outage, Held: pod.Held}).Counted(t.probes[i], state, pod.Claims, pod.Owned); known {
 		t.counts[i] = increment(t.counts[i], counted, stale)
 	}
 }
@@ -82,6 +84,14 @@ func (t *Counts) AddError(pod string, id identity.ID, e v1alpha1.ContainerProbeE
 func (t *Counts) BecomesStale(id identity.ID) bool {
 	i := t.index(id)
 	return i >= 0 && t.probes[i].Source.StaleAfterSeconds != nil
+}
+
+// Contends reports whether the pod has the state of an exclusive policy of the probe and not its ticket.
+func (t *Counts) Contends(pod *corev1.Pod, id identity.ID, state v1alpha1.ProbeState) bool {
+	return slices.ContainsFunc(t.Marker.Exclusives(), func(e plan.Exclusive) bool {
+		_, has := pod.Labels[e.Ticket]
+		return e.ID == id && e.Policy.State == state && !has
+	})
 }
 
 // index returns the number of the probe, or -1 if it is not one of the marker.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/counts"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
@@ -46,18 +47,22 @@ func TestCounts(t *testing.T) {
 	for _, name := range []string{"web#p", "web#q"} {
 		c.Add(counts.Pod{Object: pod, Outage: down}, parse(t, name), state(name, v1alpha1.ProbeSucceeded, 8))
 	}
+	holdsNot := counts.Pod{Object: pod, Held: map[identity.ID]mark.Hold{parse(t, "web#q"): mark.Lost}}
+	for _, name := range []string{"web#p", "web#q"} {
+		c.Add(holdsNot, parse(t, name), state(name, v1alpha1.ProbeSucceeded, 6))
+	}
 	// The container that an edited probe moved away from is not that of the state.
 	without := builders.Pod("ns", "b").Build()
 	without.Spec.Containers[0].Name = "other"
 	c.Add(counts.Pod{Object: without}, parse(t, "web#q"), state("web#q", v1alpha1.ProbeSucceeded, 70))
-	status := v1alpha1.PodProbeMarkerStatus{MatchedPods: 6}
+	status := v1alpha1.PodProbeMarkerStatus{MatchedPods: 7}
 	c.Fill(&status)
 	at := func(n int64) *metav1.Time { return new(metav1.NewTime(time.Unix(n, 0).UTC())) }
 	want := v1alpha1.PodProbeMarkerStatus{
-		MatchedPods: 6, Succeeded: 3, Failed: 1, Unknown: 2,
+		MatchedPods: 7, Succeeded: 4, Failed: 1, Unknown: 3,
 		Probes: []v1alpha1.ProbeCounts{
-			{Name: "p", Succeeded: 2, Unknown: 2, Stale: 1, NotRunning: 2, LastTransitionTime: at(160)},
-			{Name: "q", Succeeded: 1, Failed: 1, NotRunning: 4, LastTransitionTime: at(9)},
+			{Name: "p", Succeeded: 3, Unknown: 2, Stale: 1, NotRunning: 2, LastTransitionTime: at(160)},
+			{Name: "q", Succeeded: 1, Failed: 1, Unknown: 1, NotRunning: 4, LastTransitionTime: at(9)},
 		},
 	}
 	expect.Equal(t, "status", want, status)

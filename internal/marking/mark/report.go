@@ -49,8 +49,13 @@ func (r NodeReport) OfPod(pod types.UID) PodReport {
 	if !known {
 		return PodReport{Reported: r.InStatus()}
 	}
-	report := PodReport{Reported: true, States: make(States, len(found.States))}
-	for _, state := range found.States {
+	return ReportOf(found.States)
+}
+
+// ReportOf returns the report with the states, as OfPod does.
+func ReportOf(states []v1alpha1.ContainerProbeState) PodReport {
+	report := PodReport{Reported: true, States: make(States, len(states))}
+	for _, state := range states {
 		if id, err := identity.Parse(state.Name); err == nil {
 			report.States[id] = state
 		}

@@ -134,6 +134,7 @@ func TestExclusiveMarks(t *testing.T) {
 	w.marked("a", lost...)
 	d.tickets("b")
 	w.unchanged("a", lost...)
+	w.counted("db", 1, 1, 1)
 	// A term that is missing loses, whatever its time.
 	d.claims["c"] = claim{state: succeeded, term: 0, since: 9}
 	d.say()
