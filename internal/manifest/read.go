@@ -241,7 +241,8 @@ func checkVersion(object *unstructured.Unstructured) error {
 	if versions == nil || supported(object) || strings.Contains(gvk.Group, ".") && !slices.ContainsFunc(versions, ofGroup) {
 		return nil
 	}
-	return field.NotSupported(path, object.GetAPIVersion(), []string{versions[0].String()})
+	use := versions[max(0, slices.IndexFunc(versions, ofGroup))]
+	return field.NotSupported(path, object.GetAPIVersion(), []string{use.String()})
 }
 
 // otherKind records an object that a local run ignores, or the error about its kind.

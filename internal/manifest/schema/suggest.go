@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -22,6 +23,8 @@ const (
 	maxPath = 1000
 	// maxPlaces is how many places a suggestion names. A name that more places have means nothing alone.
 	maxPlaces = 3
+	// maxTypos is in how many letters a name of the same level differs that comes before the same name of another level.
+	maxTypos = 2
 	// maxDepth bounds how far below a field its names are searched: pods have no deeper fields.
 	maxDepth = 7
 )
@@ -63,9 +66,18 @@ func Advice(path string, t reflect.Type, value any) string {
 		}
 		parents = append(parents, place{join(last.path, step), next})
 	}
-	if meant := text.Closest(name, slices.Sorted(maps.Keys(fieldsOf(parents[len(parents)-1].of)))); meant != "" {
+	meant := text.Closest(name, slices.Sorted(maps.Keys(fieldsOf(parents[len(parents)-1].of))))
+	if meant != "" && levenshtein.ComputeDistance(strings.ToLower(meant), strings.ToLower(name)) <= maxTypos {
 		return text.DidYouMean(meant)
 	}
+	if advice := moved(parents, name, value); advice != "" || meant == "" {
+		return advice
+	}
+	return text.DidYouMean(meant)
+}
+
+// moved returns where the field belongs that is at the end of the parents, or nothing if it is not known.
+func moved(parents []place, name string, value any) string {
 	// A wrong indentation is more likely than a level that is missing.
 	for _, parent := range slices.Backward(parents) {
 		if t, has := fieldsOf(parent.of)[name]; has && holds(t, value) {

@@ -41,6 +41,8 @@ func TestAdvice(t *testing.T) {
 		"a volume's image":     {deployment, "spec.template.image", map[string]any{}, "it belongs to spec.template.spec.volumes[]"},
 		"below the probe":      {pod, "spec.containers[0].livenessProbe.exec.periodSeconds", int64(1), "it belongs to spec.containers[0].livenessProbe"},
 		"below the pod":        {pod, "spec.containers[0].serviceAccountName", "x", "it belongs to spec"},
+		"similar in the pod":   {pod, "spec.readinessProbe", map[string]any{}, "it belongs to spec.containers[] or spec.initContainers[]"},
+		"many places":          {pod, "spec.containers[0].port", int64(1), `did you mean "ports"?`},
 		"at the side":          {deployment, "spec.strategy.minReadySeconds", int64(1), "it belongs to spec"},
 		"below the top level":  {pod, "spec.metadata", map[string]any{}, "it belongs to the top level"},
 		"two strategies":       {set, "spec.maxUnavailable", int64(1), "it belongs to spec.scaleStrategy or spec.updateStrategy"},
