@@ -123,12 +123,12 @@ func warnings(objects *manifest.Objects, markers []*plan.Marker, pods []*pod) []
 			warn(at, "PodProbeMarker %s: selector matches no pods", m.Name)
 		}
 	}
-	const absent = "container %s: no program %q on this machine"
+	const absent = "%s %s: no program %q on this machine"
 	for _, p := range pods {
 		for _, machine := range p.machine.Containers() {
 			for _, each := range commandsOf(machine.Spec) {
 				if isAbsent(machine.Spec, each.command) {
-					warn(objects.ContainerPlace(p.object, machine.Spec.Name, each.path), absent, machine.Spec.Name, each.command[0])
+					warn(objects.ContainerPlace(p.object, machine.Spec.Name, each.path), absent, "container", machine.Spec.Name, each.command[0])
 				}
 			}
 		}
@@ -139,7 +139,7 @@ func warnings(objects *manifest.Objects, markers []*plan.Marker, pods []*pod) []
 		for _, probe := range planned.Probes {
 			action, c := probe.Source.Probe.Exec, p.machine.Container(probe.Source.ContainerName)
 			if action != nil && c != nil && isAbsent(c.Spec, action.Command) {
-				warn(probeAt(p, probe.ID, ".probe.exec.command[0]"), absent, c.Spec.Name, action.Command[0])
+				warn(probeAt(p, probe.ID, ".probe.exec.command[0]"), absent, "probe", probe.ID, action.Command[0])
 			}
 		}
 		_, conflicts := mark.Claim(planned.Probes)

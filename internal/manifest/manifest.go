@@ -72,20 +72,19 @@ func (o Objects) MarkerPlace(marker types.NamespacedName, path string) string {
 
 // VolumePlace returns the file, line and column of a volume of a pod, or nothing if it is not known.
 func (o Objects) VolumePlace(pod *corev1.Pod, volume string) string {
-	return o.partPlace(pod, podPart{volumePart, volume}, "")
-}
-
-// ContainerPlace returns the file, line and column of a field of a container of a pod, or nothing if it is not known.
-func (o Objects) ContainerPlace(pod *corev1.Pod, container, path string) string {
-	return o.partPlace(pod, podPart{containerPart, container}, "."+path)
-}
-
-func (o Objects) partPlace(pod *corev1.Pod, of podPart, path string) string {
-	in, known := o.parts[nameOf(pod)][of]
-	if !known {
-		return ""
+	if in, known := o.parts[nameOf(pod)][podPart{volumePart, volume}]; known {
+		return in.object.field(in.path).position()
 	}
-	return in.object.field(in.path + path).position()
+	return ""
+}
+
+// ContainerPlace returns the file, line and column of a field of a container of a pod, and the object that has the container, or
+// nothing if it is not known.
+func (o Objects) ContainerPlace(pod *corev1.Pod, container, path string) string {
+	if in, known := o.parts[nameOf(pod)][podPart{containerPart, container}]; known {
+		return in.object.field(in.path + "." + path).String()
+	}
+	return ""
 }
 
 // Place is where an object or a field of it is.

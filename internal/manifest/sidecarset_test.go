@@ -150,7 +150,7 @@ func TestSidecarSetsShare(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s", mount.MountPath, objects.VolumePlace(p, mount.Name)))
 		}
 		got = append(got, objects.ContainerPlace(p, "main", "command[0]"), objects.ContainerPlace(p, "agent", "command[0]"))
-		if diff := cmp.Diff([]string{"/own a.yaml:27:13", "/data a.yaml:12:17", "a.yaml:11:43", "a.yaml:23:15"}, got); diff != "" {
+		if diff := cmp.Diff([]string{"/own a.yaml:27:13", "/data a.yaml:12:17", "a.yaml:11:43: Deployment web", "a.yaml:23:15: SidecarSet a"}, got); diff != "" {
 			t.Errorf("mounts of %s and programs with their places (-want +got):\n%s", p.Name, diff)
 		}
 		if !slices.Contains(agent.Env, corev1.EnvVar{Name: "A", Value: "a"}) {
