@@ -119,7 +119,8 @@ func TestAnswerOfAnotherProcessIsAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	r.await(fmt.Sprintf("p/main event Warning Unhealthy Readiness probe failed: another process answers on port %d: process local.test (PID %d) listens on 0.0.0.0:%d",
+	r.await(fmt.Sprintf("p/main event Warning Unhealthy Readiness probe failed: another process answers on port %d: "+
+		"process local.test (PID %d) listens on 0.0.0.0:%d",
 		port, os.Getpid(), port))
 	if n := r.count("p condition Ready=True"); n > 0 {
 		t.Error("pod was ready")

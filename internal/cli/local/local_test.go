@@ -237,7 +237,8 @@ func TestManyWarningsAreCounted(t *testing.T) {
 	many := slices.Repeat([]string{"marker idle matches no pod"}, 20_000)
 	synctest.Test(t, func(t *testing.T) {
 		_, stderr, err := play(t, &script{warnings: many}, Options{Timeout: time.Second})
-		if lines := strings.Count(stderr, "\n"); err != nil || lines != maxListed+1 || !strings.HasPrefix(stderr, "Warning: marker idle matches no pod\n") || !strings.HasSuffix(stderr, "\nWarning: 19900 more\n") {
+		if lines := strings.Count(stderr, "\n"); err != nil || lines != maxListed+1 ||
+			!strings.HasPrefix(stderr, "Warning: marker idle matches no pod\n") || !strings.HasSuffix(stderr, "\nWarning: 19900 more\n") {
 			t.Errorf("%d lines, error %v: %.80s", lines, err, stderr)
 		}
 		_, _, err = play(t, &script{warnings: many}, Options{Strict: true})
