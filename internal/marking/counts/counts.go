@@ -86,11 +86,11 @@ func (t *Counts) BecomesStale(id identity.ID) bool {
 	return i >= 0 && t.probes[i].Source.StaleAfterSeconds != nil
 }
 
-// Contends reports whether the pod has the state of an exclusive policy of the probe and not its ticket.
+// Contends reports whether the pod has the state of an exclusive policy of the probe and not the ticket of its group.
 func (t *Counts) Contends(pod *corev1.Pod, id identity.ID, state v1alpha1.ProbeState) bool {
 	return slices.ContainsFunc(t.Marker.Exclusives(), func(e plan.Exclusive) bool {
-		_, has := pod.Labels[e.Ticket]
-		return e.ID == id && e.Policy.State == state && !has
+		ticket, has := pod.Labels[e.Ticket]
+		return e.ID == id && e.Policy.State == state && (!has || !e.IsIn(pod, ticket))
 	})
 }
 
