@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,7 +35,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, (&runtime.SchemeBuilder{
 		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, rbacv1.AddToScheme,
-		authorizationv1.AddToScheme, authenticationv1.AddToScheme, coordinationv1.AddToScheme,
+		authorizationv1.AddToScheme, authenticationv1.AddToScheme, coordinationv1.AddToScheme, policyv1.AddToScheme,
 		admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme,
 		v1alpha1.AddToScheme, v1beta1.AddToScheme, seamarkv1alpha1.AddToScheme,
 	}).AddToScheme(scheme)
@@ -93,6 +94,7 @@ func knownResources() meta.RESTMapper {
 			appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
 			appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 			coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+			policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 			v1alpha1.GroupVersion().WithKind("PodProbeMarker"),
 		},
 		meta.RESTScopeRoot: {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +58,8 @@ type Query struct {
 	Controllers bool
 	// Statuses keeps the conditions of each pod and the statuses of its containers.
 	Statuses bool
+	// Guards reads the PodDisruptionBudgets of the namespace that are guards, and Budgets all of them.
+	Guards, Budgets bool
 }
 
 // Snapshot is what Read has read.
@@ -81,6 +84,15 @@ func Read(ctx context.Context, reader client.Reader, query Query) (*Snapshot, er
 	group.Go(func() error {
 		return list(groupContext, r, &v1alpha1.PodProbeMarkerList{}, permission.Markers, query.Namespace, r.addMarker)
 	})
+	if query.Guards || query.Budgets {
+		var which []client.ListOption
+		if !query.Budgets {
+			which = append(which, Guards())
+		}
+		group.Go(func() error {
+			return list(groupContext, r, &policyv1.PodDisruptionBudgetList{}, permission.Budgets, query.Namespace, r.addBudget, which...)
+		})
+	}
 	if all {
 		r.listNodes(groupContext, group)
 	}
@@ -96,6 +108,9 @@ func Read(ctx context.Context, reader client.Reader, query Query) (*Snapshot, er
 	r.snapshot.Assemble(r.slices)
 	return &r.snapshot, nil
 }
+
+// Guards selects the budgets that are guards.
+func Guards() client.MatchingLabels { return client.MatchingLabels{v1alpha1.GuardKey: "true"} }
 
 type reading struct {
 	query   Query
@@ -226,6 +241,10 @@ func (r *reading) addPod(pod *corev1.Pod) {
 
 func (r *reading) addMarker(marker *v1alpha1.PodProbeMarker) {
 	r.snapshot.Markers = append(r.snapshot.Markers, marker)
+}
+
+func (r *reading) addBudget(budget *policyv1.PodDisruptionBudget) {
+	r.snapshot.Budgets = append(r.snapshot.Budgets, budget)
 }
 
 // readNodesOfPods reads the plans, reports and metadata of the nodes that the pods run on.

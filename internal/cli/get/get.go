@@ -176,7 +176,7 @@ func (o *options) Run(ctx context.Context) error {
 }
 
 func (o *options) query(namespace string) cluster.Query {
-	return cluster.Query{Namespace: namespace, Names: o.Pods, Selector: o.selector, Node: o.Node}
+	return cluster.Query{Namespace: namespace, Names: o.Pods, Selector: o.selector, Node: o.Node, Guards: true}
 }
 
 // check returns an error if the rows cannot be computed, or the named marker does not exist.

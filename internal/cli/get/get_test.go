@@ -88,7 +88,9 @@ func objects(t *testing.T) []client.Object {
 	for _, pod := range pods {
 		all = append(all, pod)
 	}
-	return append(all,
+	guard := builders.Guard("games", "idle", false, "idle")
+	guard.Spec.Selector.MatchExpressions[0].Key = "role"
+	return append(all, guard,
 		&seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: "node-1.0"}, NodeName: "node-1", Pods: []seamarkv1alpha1.PodReport{
 			{Namespace: "games", Name: "game-0", UID: "uid-game-0", Probes: []v1alpha1.ContainerProbeState{
 				state("game#idle", v1alpha1.ProbeSucceeded, 3*time.Minute, "no players"),

@@ -52,7 +52,7 @@ func result(rows []probestatus.Row, allNamespaces bool, now time.Time) printing.
 		columns = slices.Concat(printing.Table(false, "Namespace"), columns)
 	}
 	r := printing.Result{
-		Columns: slices.Concat(columns, printing.Table(true, "Node", "Last probe", "Source", "Marks")),
+		Columns: slices.Concat(columns, printing.Table(true, "Node", "Last probe", "Source", "Marks", "Guard")),
 		Object:  func() runtime.Object { return printing.NewList("ProbeStateList", rows) },
 		Colored: "State", Color: printing.Style,
 	}
@@ -76,7 +76,16 @@ func cellsOf(row *probestatus.Row, format func(metav1.Time) string) []any {
 	return []any{
 		row.Pod, identity.ID{Marker: row.Marker, Probe: row.Probe}.String(), row.Container, row.Shown(), format(row.LastTransitionTime), message(row),
 		cmp.Or(row.Node, none), format(row.LastProbeTime), cmp.Or(string(row.Source), none), cmp.Or(strings.Join(marks, ","), none),
+		guarded(row.Guard, format),
 	}
+}
+
+// guarded returns the guard of a pod, and since when it protects the pod.
+func guarded(guard *probestatus.Guard, format func(metav1.Time) string) string {
+	if guard == nil {
+		return none
+	}
+	return guard.Name + " " + format(guard.Since)
 }
 
 func since(t metav1.Time, now time.Time) string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,7 +65,7 @@ func (w *Watch) sources(query cluster.Query) []Resource {
 		pods = append(pods, client.MatchingLabelsSelector{Selector: query.Selector})
 	}
 	o := w.objects
-	return []Resource{
+	all := []Resource{
 		ResourceOf(permission.Pods, query.Namespace, &corev1.PodList{}, o.pods, pods...),
 		ResourceOf(permission.Markers, query.Namespace, &v1alpha1.PodProbeMarkerList{}, o.markers),
 		ResourceOf(permission.Nodes, "", cluster.MetadataList(corev1.SchemeGroupVersion.WithKind("Node")), o.nodes, named...),
@@ -72,6 +73,10 @@ func (w *Watch) sources(query cluster.Query) []Resource {
 		ResourceOf(permission.PlanSlices, "", &seamarkv1alpha1.ProbePlanList{}, o.slices, ofNode...),
 		ResourceOf(permission.Reports, "", &seamarkv1alpha1.ProbeReportList{}, o.reports, ofNode...),
 	}
+	if query.Guards {
+		all = append(all, ResourceOf(permission.Budgets, query.Namespace, &policyv1.PodDisruptionBudgetList{}, o.guards, cluster.Guards()))
+	}
+	return all
 }
 
 // Snapshot returns all objects, as cluster.Read does.

@@ -5,9 +5,11 @@ package live
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -29,6 +32,7 @@ type objects struct {
 	plans   *Collection[*v1alpha1.NodePodProbe]
 	slices  *Collection[*seamarkv1alpha1.ProbePlan]
 	reports *Collection[*seamarkv1alpha1.ProbeReport]
+	guards  *Collection[*policyv1.PodDisruptionBudget]
 	// missing are the resources that cannot be read.
 	missing []permission.Missing
 	stale   probestatus.Changes
@@ -49,6 +53,12 @@ func newObjects(query cluster.Query) *objects {
 	}, o.touch)
 	o.reports = NewCollection(o.signal, All, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
 		return podview.TrimReport(reportOf(report, query.Namespace))
+	}, o.touch)
+	o.guards = NewCollection(o.signal, All, func(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+		trimmed := guard.Trim(budget)
+		// Its status changes with its pods, and does not matter.
+		trimmed.ResourceVersion = strconv.FormatInt(trimmed.Generation, 10)
+		return trimmed
 	}, o.touch)
 	return o
 }
@@ -138,6 +148,9 @@ func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.Names
 	}
 	for _, m := range o.markers.Items {
 		snapshot.Markers = append(snapshot.Markers, m)
+	}
+	for _, budget := range o.guards.Items {
+		snapshot.Budgets = append(snapshot.Budgets, budget)
 	}
 	for name := range nodes {
 		if node, found := o.nodes.Items[types.NamespacedName{Name: name}]; found {

@@ -81,9 +81,9 @@ func (q *queue) relist(t *testing.T) {
 
 // feeder changes a small cluster at random and delivers the events.
 type feeder struct {
-	random                               *rand.Rand
-	version                              int
-	pods, markers, nodes, plans, reports *queue
+	random                                       *rand.Rand
+	version                                      int
+	pods, markers, nodes, plans, reports, guards *queue
 }
 
 func newFeeder(seed uint64, o *objects) *feeder {
@@ -92,11 +92,13 @@ func newFeeder(seed uint64, o *objects) *feeder {
 	}
 	return &feeder{
 		random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test repeats with the same seed
-		pods:   to(o.pods), markers: to(o.markers), nodes: to(o.nodes), plans: to(o.plans), reports: to(o.reports),
+		pods:   to(o.pods), markers: to(o.markers), nodes: to(o.nodes), plans: to(o.plans), reports: to(o.reports), guards: to(o.guards),
 	}
 }
 
-func (f *feeder) queues() []*queue { return []*queue{f.pods, f.markers, f.nodes, f.plans, f.reports} }
+func (f *feeder) queues() []*queue {
+	return []*queue{f.pods, f.markers, f.nodes, f.plans, f.reports, f.guards}
+}
 
 func (f *feeder) pick(words ...string) string { return words[f.random.IntN(len(words))] }
 
@@ -106,7 +108,7 @@ func (f *feeder) step() {
 	var object client.Object
 	var in *queue
 	namespace, node := f.pick("games", "shop"), f.pick("n1", "n2")
-	switch f.random.IntN(8) {
+	switch f.random.IntN(9) {
 	case 0:
 		in, object = f.nodes, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: node}}
 		if f.random.IntN(2) == 0 {
@@ -124,7 +126,11 @@ func (f *feeder) step() {
 			ObjectMeta: metav1.ObjectMeta{Name: node, Generation: int64(f.version)}, Spec: f.planOf(node),
 			Status: v1alpha1.NodePodProbeStatus{ObservedGeneration: int64(f.version - f.random.IntN(2)), ProbeReports: true},
 		}
-	case 3, 4:
+	case 3:
+		guard := builders.Guard(namespace, f.pick("busy", "strict"), false, f.pick("game", "web"))
+		guard.Generation, guard.Spec.Selector.MatchExpressions[0].Key = int64(f.version), "app"
+		in, object = f.guards, guard
+	case 4, 5:
 		in, object = f.reports, f.reportOf(node)
 	default:
 		pod := builders.Pod(namespace, f.pick("game-0", "game-1", "game-2")).Label("app", f.pick("game", "game", "web")).

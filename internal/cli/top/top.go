@@ -134,7 +134,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	query := cluster.Query{Namespace: connection.Namespace, Node: o.Node, Selector: selector}
+	query := cluster.Query{Namespace: connection.Namespace, Node: o.Node, Selector: selector, Guards: true}
 	if o.Watch {
 		return live.Session(ctx, connection, query, o.watch)
 	}
@@ -178,6 +178,9 @@ func groupLines(groups []history.Group, more int, colors bool) []string {
 	fmt.Fprintln(table, "NAMESPACE\tMARKER\tNODE\tPROBES\tNOT RUN\tSLOW\tCHANGES/H\tFAILED\tWORST")
 	for _, g := range groups {
 		worst := g.Worst
+		if g.Guard != "" {
+			worst += " (guarded by " + g.Guard + ")"
+		}
 		if g.Message != "" {
 			worst += ": " + text.Truncate(strings.Join(strings.Fields(g.Message), " "), maxMessage)
 		}

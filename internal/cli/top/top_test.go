@@ -32,11 +32,11 @@ import (
 
 func TestPrintGroups(t *testing.T) {
 	groups := []history.Group{
-		{Namespace: "game", Marker: "server", Node: "n1", Probes: 3, NotRun: 1, PerHour: 0.25, Worst: "game-0 idle", Message: "CannotRun: no\nprogram"},
+		{Namespace: "game", Marker: "server", Node: "n1", Probes: 3, NotRun: 1, PerHour: 0.25, Worst: "game-0 idle", Message: "CannotRun: no\nprogram", Guard: "busy 5m"},
 		{Namespace: "game", Marker: "idle", Node: "node-2", Probes: 12, Failed: 2, Worst: "game-7 idle", Message: strings.Repeat("x", 200)},
 	}
 	want := "NAMESPACE  MARKER  NODE    PROBES  NOT RUN  SLOW  CHANGES/H  FAILED  WORST\n" +
-		"game       server  n1      3       1        0     0.2        0       game-0 idle: CannotRun: no program\n" +
+		"game       server  n1      3       1        0     0.2        0       game-0 idle (guarded by busy 5m): CannotRun: no program\n" +
 		"game       idle    node-2  12      0        0     0.0        2       game-7 idle: " + strings.Repeat("x", 80) + "\n" +
 		"7 more: use --rows\n"
 	var out bytes.Buffer
@@ -113,7 +113,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestReportIsSafe(t *testing.T) {
-	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile}}
+	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile, Guard: texttest.Hostile}}
 	clitest.CheckReport(t, func(out io.Writer, format printing.Report) error {
 		return format.Print(out, groups, func(out io.Writer) error { return printGroups(out, groups, 0) })
 	})

@@ -44,11 +44,14 @@ type Pod struct {
 	Terminating bool `json:"terminating,omitempty"`
 	// Probes are the probes of the markers that select the pod, in the order of package probestatus.
 	Probes []probestatus.Row `json:"probes,omitempty"`
+	// Guard is the guard that protects the pod from deletion, or nil.
+	Guard *probestatus.Guard `json:"guard,omitempty"`
 }
 
 // build groups the pods by workload and revision. Workloads are ordered by namespace, kind and name;
 // pods without a controller come last.
-func build(pods []*corev1.Pod, rows []probestatus.Row) []Workload {
+func build(pods []*corev1.Pod, states probestatus.States) []Workload {
+	rows := states.Rows
 	probes := map[types.NamespacedName][]probestatus.Row{}
 	for i := range rows {
 		key := types.NamespacedName{Namespace: rows[i].Namespace, Name: rows[i].Pod}
@@ -81,9 +84,10 @@ func build(pods []*corev1.Pod, rows []probestatus.Row) []Workload {
 			w.Revisions = append(w.Revisions, Revision{Name: pod.revision})
 		}
 		r := &w.Revisions[len(w.Revisions)-1]
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 		r.Pods = append(r.Pods, Pod{
 			Name: pod.Name, Node: pod.Spec.NodeName, Phase: pod.Status.Phase, Terminating: pod.DeletionTimestamp != nil,
-			Probes: probes[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}],
+			Probes: probes[key], Guard: states.Guards[key],
 		})
 	}
 	return workloads

@@ -95,7 +95,7 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	query := cluster.Query{Namespace: connection.Namespace, Selector: selector, Controllers: true}
+	query := cluster.Query{Namespace: connection.Namespace, Selector: selector, Controllers: true, Guards: true}
 	snapshot, err := cluster.Read(ctx, connection.Client, query)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (o *options) Run(ctx context.Context) error {
 		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
 	}
 	snapshot.Now = o.now()
-	workloads := build(snapshot.Pods, probestatus.List(snapshot.Input).Rows)
+	workloads := build(snapshot.Pods, probestatus.List(snapshot.Input))
 	where := cluster.Where(connection.Namespace)
 	if o.Workload != "" {
 		all := workloads
@@ -188,7 +188,11 @@ func (o *options) drawPod(pod Pod, painter printing.Painter) *tree.Tree {
 	if pod.Terminating {
 		phase = "Terminating"
 	}
-	t := tree.Root(text.Safe(strings.TrimSpace(strings.Join([]string{pod.Name, phase, pod.Node}, "  "))))
+	line := strings.TrimSpace(strings.Join([]string{pod.Name, phase, pod.Node}, "  "))
+	if pod.Guard != nil {
+		line += "  guarded by " + pod.Guard.Text(o.now())
+	}
+	t := tree.Root(text.Safe(line))
 	for i := range pod.Probes {
 		row := &pod.Probes[i]
 		line := text.Line(identity.ID{Marker: row.Marker, Probe: row.Probe}.String()) + "  " + painter.Word(row.Shown())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,25 +40,32 @@ func objects() []client.Object {
 	condition := corev1.PodCondition{
 		Type: "db.io/primary", Status: corev1.ConditionTrue, Message: "primary since\nnoon", LastTransitionTime: metav1.NewTime(now.Add(-3 * time.Minute)),
 	}
-	ownedMarks := `{"f:metadata":{"f:labels":{"f:role":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"db.io/primary\"}":{".":{},"f:status":{},"f:type":{}}}}}`
+	ownedMarks := `{"f:metadata":{"f:labels":{"f:role":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"db.io/primary\"}":{".":{},"f:lastTransitionTime":{},"f:status":{},"f:type":{}}}}}`
 	return []client.Object{
 		owned("shop", "db-0", "StatefulSet", "db", "controller-revision-hash", "db-6f9").Label("role", "primary").Condition(condition).
 			ManagedFields(v1alpha1.FieldManager, "status", ownedMarks).Build(),
 		owned("shop", "db-1", "StatefulSet", "db", "controller-revision-hash", "db-7c4").Build(),
 		owned("shop", "web-5d8-x2x", "ReplicaSet", "web-5d8", "pod-template-hash", "5d8").Build(),
 		owned("shop", "bare-abc", "ReplicaSet", "bare", "other", "5d8").Build(),
-		builders.Pod("shop", "alone").Build(),
+		builders.Pod("shop", "alone").Label(builders.GuardLabel, "delete").Build(),
 		owned("games", "game-x7k2p", "CloneSet", "game", "controller-revision-hash", "game-1").Build(),
 		builders.Marker("shop", "database").Selector("app", "db").
 			Probe(builders.Probe("primary").Condition("db.io/primary").Label(v1alpha1.ProbeSucceeded, "role", "primary")).Build(),
 	}
 }
 
+// guards are a guard of the primary, and of the pod that is alone.
+func guards() *policyv1.PodDisruptionBudgetList {
+	primary := builders.Guard("shop", "primary", false, "primary")
+	primary.Spec.Selector.MatchExpressions[0].Key = "role"
+	return &policyv1.PodDisruptionBudgetList{Items: []policyv1.PodDisruptionBudget{*primary, *builders.Guard("shop", "alone", false, "delete")}}
+}
+
 func execute(t *testing.T, args ...string) (output string, code int) {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 	flags := cluster.NewFlags(streams, "test")
-	c := fakeapi.Client(t, objects()...).WithReturnManagedFields().Build()
+	c := fakeapi.Client(t, objects()...).WithLists(guards()).WithReturnManagedFields().Build()
 	o := &options{IOStreams: streams, Cluster: flags, now: func() time.Time { return now }}
 	o.connect = func() (cluster.Connection, error) {
 		if flags.AllNamespaces {
@@ -83,7 +91,7 @@ ReplicaSet/bare
 └── bare-abc  Running  node-1
 StatefulSet/db
 ├── revision 6f9 (1)
-│   └── db-0  Running  node-1
+│   └── db-0  Running  node-1  guarded by primary 3m
 │       └── database#primary  Succeeded  3m  primary since noon (node node-1 has no NodePodProbe)
 │           ├── condition db.io/primary=True
 │           └── label role=primary
@@ -91,7 +99,7 @@ StatefulSet/db
     └── db-1  Running  node-1
         └── database#primary  Pending  (node node-1 has no NodePodProbe)
 pods without a controller
-└── alone  Running  node-1
+└── alone  Running  node-1  guarded by alone
 `
 	if diff := cmp.Diff(want, output); diff != "" || code != exit.OK {
 		t.Errorf("exit code %d, output (-want +got):\n%s", code, diff)

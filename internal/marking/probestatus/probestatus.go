@@ -18,8 +18,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -28,6 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/program/earliest"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 )
 
 // Input are the objects that rows depend on.
@@ -38,6 +41,8 @@ type Input struct {
 	Pods []*corev1.Pod
 	// Markers are all markers of the namespaces of the pods.
 	Markers []*v1alpha1.PodProbeMarker
+	// Budgets are the PodDisruptionBudgets of these namespaces that are guards. Others have no effect.
+	Budgets []*policyv1.PodDisruptionBudget
 	// Nodes are the nodes of the pods by name. A missing node counts as one with a kubelet.
 	Nodes map[string]*metav1.PartialObjectMetadata
 	// Plans are the NodePodProbes of the nodes by name.
@@ -51,6 +56,9 @@ type Input struct {
 	Statuses bool
 	// Now is the current time: see diagnosis.Input.
 	Now time.Time
+
+	// guards are those of the budgets by namespace.
+	guards map[string]guard.Guards
 }
 
 // NewInput returns an input without objects.
@@ -89,6 +97,27 @@ type Row struct {
 	Refused []string `json:"refused,omitempty"`
 	// Problem is why the probe has no state, or why the state may be outdated.
 	Problem *Problem `json:"problem,omitempty"`
+	// Guard is the guard that protects the pod from deletion, or nil.
+	Guard *Guard `json:"guard,omitempty"`
+}
+
+// Guard is a guard that protects a pod.
+type Guard struct {
+	// Name is that of the PodDisruptionBudget.
+	Name string `json:"name"`
+	// Since is since when it protects the pod. It is zero if that is not known.
+	Since metav1.Time `json:"since,omitzero"`
+}
+
+// Text returns the name, and for how long the guard has protected the pod. It is empty if there is none.
+func (g *Guard) Text(now time.Time) string {
+	switch {
+	case g == nil:
+		return ""
+	case g.Since.IsZero():
+		return g.Name
+	}
+	return g.Name + " " + duration.HumanDuration(max(0, now.Sub(g.Since.Time)))
 }
 
 // Source is where the state of a row comes from.
@@ -127,6 +156,8 @@ type States struct {
 	Rows []Row
 	// Invalid are the markers that have no effect, with the reason.
 	Invalid map[types.NamespacedName]error
+	// Guards are those of the pods that are guarded, also of pods without rows.
+	Guards map[types.NamespacedName]*Guard
 	// Waiting are the pods whose rows change although no object does, because something becomes a
 	// problem only after a while. RecheckAt is when the first of them does.
 	Waiting   []types.NamespacedName
@@ -143,24 +174,48 @@ type namespaceMarkers struct {
 func List(in Input) States {
 	compiled, invalid := compile(in.Markers)
 	states := States{Invalid: invalid}
+	in.guards = guardsOf(in.Budgets)
 	parser := mark.NewParser()
 	pods := slices.Clone(in.Pods)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	for _, pod := range pods {
-		markers := compiled[pod.Namespace]
-		if len(markers.compiled) == 0 {
-			continue
+		markers, key := compiled[pod.Namespace], types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+		var rows []Row
+		if len(markers.compiled) > 0 {
+			var recheckAt time.Time
+			if rows, recheckAt = in.rowsOf(pod, markers, parser); !recheckAt.IsZero() {
+				states.Waiting = append(states.Waiting, key)
+				states.RecheckAt = earliest.Time(states.RecheckAt, recheckAt)
+			}
+			states.Rows = append(states.Rows, rows...)
 		}
-		rows, recheckAt := in.rowsOf(pod, markers, parser)
-		states.Rows = append(states.Rows, rows...)
-		if !recheckAt.IsZero() {
-			states.Waiting = append(states.Waiting, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
-			states.RecheckAt = earliest.Time(states.RecheckAt, recheckAt)
+		guard := in.guard(pod, nil)
+		if len(rows) > 0 {
+			guard = rows[0].Guard
+		}
+		if guard != nil {
+			if states.Guards == nil {
+				states.Guards = map[types.NamespacedName]*Guard{}
+			}
+			states.Guards[key] = guard
 		}
 	}
 	return states
+}
+
+// guardsOf returns the guards by namespace.
+func guardsOf(budgets []*policyv1.PodDisruptionBudget) map[string]guard.Guards {
+	byNamespace := map[string][]*policyv1.PodDisruptionBudget{}
+	for _, budget := range budgets {
+		byNamespace[budget.Namespace] = append(byNamespace[budget.Namespace], budget)
+	}
+	guards := make(map[string]guard.Guards, len(byNamespace))
+	for namespace, budgets := range byNamespace {
+		guards[namespace] = guard.New(budgets)
+	}
+	return guards
 }
 
 // compile returns the markers by namespace, and the errors of those that have no effect.
@@ -204,6 +259,8 @@ func (c Changes) Add(object any) {
 	case *corev1.Pod:
 		c.Pods.Insert(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
 	case *v1alpha1.PodProbeMarker:
+		c.Namespaces.Insert(o.Namespace)
+	case *policyv1.PodDisruptionBudget:
 		c.Namespaces.Insert(o.Namespace)
 	case *metav1.PartialObjectMetadata:
 		c.Nodes.Insert(o.Name)

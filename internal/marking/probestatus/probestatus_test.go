@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -165,6 +166,21 @@ func TestRow(t *testing.T) {
 			func(i *input) { ownCondition(i); withReports()(i) }, both(conditionOf(v1alpha1.ProbeSucceeded, probestatus.SourceCondition), idleMark),
 		},
 		"report before marks": {ownLabel, both(reported, noMark)},
+		"guarded": {func(i *input) {
+			i.pod.Label(builders.GuardLabel, "update")
+			i.change = func(in *probestatus.Input) {
+				in.Pods[0].CreationTimestamp = metav1.Unix(500, 0)
+				in.Budgets = []*policyv1.PodDisruptionBudget{builders.Guard("ns", "busy", false, "update"), builders.Guard("a", "all", false, "update")}
+			}
+		}, both(reported, func(r *probestatus.Row) { r.Guard = &probestatus.Guard{Name: "busy", Since: metav1.Unix(500, 0)} })},
+		"guarded by a mark": {func(i *input) {
+			ownLabel(i)
+			i.change = func(in *probestatus.Input) {
+				budget := builders.Guard("ns", "busy", false, "no")
+				budget.Spec.Selector.MatchExpressions[0].Key = "healthy"
+				in.Budgets = []*policyv1.PodDisruptionBudget{budget}
+			}
+		}, both(reported, noMark, func(r *probestatus.Row) { r.Guard = &probestatus.Guard{Name: "busy", Since: changed} })},
 		"container missing": {func(i *input) {
 			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").Container("web"))
 		}, both(problem("ContainerNotFound", `container "web" not found`), func(r *probestatus.Row) { r.Container = "web" })},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
@@ -17,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/earliest"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 )
 
 // View returns the view of the pod, as the controllers have it. The markers are those of its
@@ -75,7 +77,22 @@ func (in Input) rowsOf(pod *corev1.Pod, markers namespaceMarkers, parser *mark.P
 		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int { return strings.Compare(a.Marker, b.Marker) })
+	if len(in.guards[pod.Namespace]) > 0 {
+		guard := in.guard(pod, r.pod.Transitions(r.marks))
+		for i := range rows {
+			rows[i].Guard = guard
+		}
+	}
 	return rows, r.recheckAt
+}
+
+// guard returns the guard of a pod, or nil.
+func (in Input) guard(pod *corev1.Pod, transitions []guard.Transition) *Guard {
+	name, since := in.guards[pod.Namespace].Since(pod, transitions)
+	if name == "" {
+		return nil
+	}
+	return &Guard{Name: name, Since: metav1.NewTime(since)}
 }
 
 func (r podRows) empty(id identity.ID, container string) Row {

@@ -22,6 +22,7 @@ type Resource string
 const (
 	Pods       Resource = "pods"
 	Events     Resource = "events"
+	Budgets    Resource = "poddisruptionbudgets.policy"
 	Nodes      Resource = "nodes"
 	Markers    Resource = "podprobemarkers." + v1alpha1.GroupName
 	Plans      Resource = "nodepodprobes." + v1alpha1.GroupName
@@ -87,7 +88,7 @@ func (m Missing) grant() string {
 		return fmt.Sprintf("kubectl create rolebinding seamark-edit -n %s --clusterrole=edit %s", m.Namespace, m.subject())
 	case m.Namespace != "":
 		return fmt.Sprintf("kubectl create rolebinding seamark-view -n %s --clusterrole=view %s", m.Namespace, m.subject())
-	case m.isRequired():
+	case m.isRequired() || m.Resource == Budgets:
 		return "kubectl create clusterrolebinding seamark-view --clusterrole=view " + m.subject()
 	default:
 		return "kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states " + m.subject()

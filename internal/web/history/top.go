@@ -35,6 +35,8 @@ type Group struct {
 	// reports.
 	Worst   string `json:"worst,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Guard is the guard of this pod, and for how long it has protected the pod. It is empty if there is none.
+	Guard string `json:"guard,omitempty"`
 	// Row is that of Worst, or nil.
 	Row *probestatus.Row `json:"-"`
 
@@ -99,6 +101,7 @@ func Top(rows []probestatus.Row, events []Event, now time.Time, window time.Dura
 	var found []Group
 	for _, g := range groups {
 		if g.total() != (severity{}) {
+			g.Guard = g.Row.Guard.Text(now)
 			found = append(found, *g)
 		}
 	}
