@@ -52,13 +52,17 @@ A PodProbeMarker, and a workload of Kubernetes itself, are explained by the mark
 The steps are the pods, the markers that match them, the agents of their nodes, and for each probe
 how many pods are in which state, and why others have none.
 
+With --for delete or --for evict, explain instead whether a pod can be deleted or evicted now, later
+(and what frees it), or never (and why); and with "drain NODE", the same of all pods of a node, as
+"kubectl drain" evicts them. This needs the permission to list poddisruptionbudgets.
+
 For a pod, the command needs the permission to get the pod and to list podprobemarkers. Without the
 permissions for the node, its plan and its reports, it explains the rest, and takes the states
 from the conditions of the pod. It changes nothing.
 
-Exit codes: 0 if the pod is marked as it should be, or nothing is wrong with the set or the job and
-it waits for nothing; 1 if something is wrong or still waited for, 2 for bad input, 3 if the
-cluster or the object cannot be read.`
+Exit codes: 0 if the pod is marked as it should be, nothing is wrong with the set or the job and
+it waits for nothing, or all pods can go now; 1 if something is wrong or still waited for, 2 for bad
+input, 3 if the cluster or the object cannot be read.`
 
 // The placeholders are the name of the program.
 const example = `  # Explain the marks of a pod
@@ -73,6 +77,10 @@ const example = `  # Explain the marks of a pod
   # Explain why a marker does nothing
   %[1]s explain podprobemarker/worker -n jobs
 
+  # Explain whether a pod can be deleted, and a node be drained
+  %[1]s explain worker-0 -n jobs --for delete
+  %[1]s explain drain node-1
+
   # Print the problems
   %[1]s explain worker-0 -o json | jq '.steps[] | select(.verdict == "problem")'`
 
@@ -85,6 +93,10 @@ type Options struct {
 	Pod string
 	// Marker limits the steps to one marker. Empty is all.
 	Marker string
+	// For is explanation.Delete or explanation.Evict, to explain whether the pod can go. Empty explains its marks.
+	For string
+	// Node is the node to drain. Pod is empty then.
+	Node string
 	// SeamarkNamespace is the namespace of Seamark's programs.
 	SeamarkNamespace string
 	// Output is the format.
@@ -104,14 +116,21 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 func newCommand(o *Options, program string) *cobra.Command {
 	o.program = program
 	command := &cobra.Command{
-		Use:        "explain POD|KIND/NAME",
-		Short:      "Explain why a pod is or is not marked, or what a set or a job waits for",
+		Use:        "explain POD|KIND/NAME|drain NODE",
+		Short:      "Explain why a pod is or is not marked, what a set or a job waits for, or whether pods can go",
 		SuggestFor: []string{"describe", "why"},
 		Long:       fmt.Sprintf(long, strings.Join(setKinds(), ", "), strings.Join(podKindNames(), ", ")),
 		Example:    fmt.Sprintf(example, program),
 		Args:       oneObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Pod = strings.TrimPrefix(strings.TrimPrefix(args[0], "pods/"), "pod/")
+			switch {
+			case len(args) == 1:
+				o.Pod = strings.TrimPrefix(strings.TrimPrefix(args[0], "pods/"), "pod/")
+			case isPod(args[0]):
+				o.Pod = args[1]
+			default:
+				o.Node = args[1]
+			}
 			if err := o.Validate(); err != nil {
 				return err
 			}
@@ -120,6 +139,8 @@ func newCommand(o *Options, program string) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVarP(&o.Marker, "marker", "m", "", "explain only the marks of this marker")
+	flags.StringVar(&o.For, "for", "", "explain whether the pod can go: "+printing.OneOf(operations()))
+	cluster.CompleteValues(command, "for", operations())
 	flags.StringVar(&o.SeamarkNamespace, "seamark-namespace", configv1alpha1.DefaultNamespace, "namespace of Seamark's programs")
 	o.Output.AddTo(command)
 	o.Cluster.AddTo(command)
@@ -131,7 +152,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 // isPod reports whether the word is the kind of pods.
 func isPod(word string) bool { return word == "pod" || word == "pods" }
 
-// oneObject returns an error unless there is one argument.
+// oneObject returns an error unless the arguments name one object.
 func oneObject(_ *cobra.Command, args []string) error {
 	switch len(args) {
 	case 1:
@@ -139,8 +160,13 @@ func oneObject(_ *cobra.Command, args []string) error {
 	case 0:
 		return errors.New("the name of a pod, or KIND/NAME, is required")
 	}
-	if kind := args[0]; len(args) == 2 && (isPod(kind) || kinds.ByName(kind) != nil || podKindByName(kind) != nil) {
-		return fmt.Errorf("%q is unexpected: must be KIND/NAME%s", args[1], text.Suggestion(kind+"/"+args[1]))
+	if kind := args[0]; len(args) == 2 {
+		switch {
+		case isPod(kind) || kind == string(explanation.Drain):
+			return nil
+		case kinds.ByName(kind) != nil || podKindByName(kind) != nil:
+			return fmt.Errorf("%q is unexpected: must be KIND/NAME%s", args[1], text.Suggestion(kind+"/"+args[1]))
+		}
 	}
 	return fmt.Errorf("%q is unexpected: must be one pod, or one KIND/NAME", args[1])
 }
@@ -148,7 +174,7 @@ func oneObject(_ *cobra.Command, args []string) error {
 // Validate returns an error for bad input.
 func (o *Options) Validate() error {
 	var errs []error
-	if o.Pod == "" {
+	if o.Pod == "" && o.Node == "" {
 		errs = append(errs, fmt.Errorf("name of the pod: %q is invalid: must not be empty", o.Pod))
 	}
 	if kind, name, found := strings.Cut(o.Pod, "/"); found {
@@ -163,6 +189,14 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("--marker: %q is invalid: only pods have marks", o.Marker))
 		}
 	}
+	if o.For != "" && (o.Node != "" || strings.Contains(o.Pod, "/")) {
+		errs = append(errs, fmt.Errorf("--for: %q is invalid: only of a pod", o.For))
+	} else if o.For != "" && !slices.Contains(operations(), o.For) {
+		errs = append(errs, fmt.Errorf("--for: %q is invalid: must be %s", o.For, printing.OneOf(operations())))
+	}
+	if o.Marker != "" && (o.For != "" || o.Node != "") {
+		errs = append(errs, fmt.Errorf("--marker: %q is invalid: the marks are not explained", o.Marker))
+	}
 	if o.SeamarkNamespace == "" {
 		errs = append(errs, fmt.Errorf("--seamark-namespace: %q is invalid: must not be empty", o.SeamarkNamespace))
 	}
@@ -174,6 +208,9 @@ func (o *Options) Run(ctx context.Context) error {
 	connection, err := o.connect()
 	if err != nil {
 		return err
+	}
+	if o.For != "" || o.Node != "" {
+		return o.explainDisruption(ctx, connection)
 	}
 	if kind, name, found := strings.Cut(o.Pod, "/"); found {
 		if other := podKindByName(kind); other != nil {
@@ -235,6 +272,7 @@ func render(x explanation.Answer, colors bool) string {
 func style(verdict explanation.Verdict) lipgloss.Style {
 	color := map[explanation.Verdict]string{
 		explanation.OK: "2", explanation.Problem: "1", explanation.Waiting: "3", explanation.Unknown: "5", explanation.Info: "6",
+		explanation.Now: "2", explanation.Never: "1", explanation.Later: "3",
 	}[verdict]
 	return lipgloss.NewStyle().Foreground(lipgloss.Color(color))
 }

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,11 +82,12 @@ func objects(t *testing.T) []client.Object {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "game"}}
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}}
 	marked.Status.Conditions = append(marked.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	marked.Status.StartTime = new(ago(time.Hour))
 	marked.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "5d9f"
 	marked.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "game-5d9f", UID: "5d9f", Controller: new(true)}}
 	invalid := builders.Marker("broken", "game").Build()
 	invalid.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Foo"}}}
-	return append(workloads(), invalid, deployment, marked, other, marker, npp, report, agent, lease,
+	return append(append(workloads(), guards()...), invalid, deployment, marked, other, marker, npp, report, agent, lease,
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 }
 
@@ -106,6 +109,27 @@ func workloads() []client.Object {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "seamark-system", Name: "seamark-workloads"},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("workloads-1"), RenewTime: &metav1.MicroTime{Time: now()}},
 	}}
+}
+
+// guards are a guard of the pod game-0, the policy, and budgets over game-1 and a bare pod.
+func guards() []client.Object {
+	budget := func(name, app string) *policyv1.PodDisruptionBudget {
+		return &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: name}, Status: policyv1.PodDisruptionBudgetStatus{DesiredHealthy: 1, ExpectedPods: 1},
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+		}
+	}
+	busy := budget("busy-games", "game")
+	busy.Labels, busy.Annotations = map[string]string{v1alpha1.GuardKey: "true"}, map[string]string{v1alpha1.GuardMaxDurationKey: "2h"}
+	busy.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{
+		{Key: "idle", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}}, {Key: v1alpha1.GuardExemptKey, Operator: metav1.LabelSelectorOpDoesNotExist},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: explanation.GuardsPolicy}}
+	binding.Spec.PolicyName, binding.Spec.ValidationActions = explanation.GuardsPolicy, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+	return []client.Object{
+		busy, budget("gane", "gane"), binding, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: explanation.GuardsPolicy}},
+		builders.Pod("other", "bare").Build(),
+	}
 }
 
 // result is what a command line printed and its exit code.
@@ -172,6 +196,10 @@ func TestOutput(t *testing.T) {
 			return !arePods && clusterWide(verb, object)
 		}},
 		"deployment": {args: []string{"deploy/game"}},
+		"delete":     {args: []string{"pod", "game-0", "--for", "delete"}, code: exit.Failed},
+		"evict":      {args: []string{"game-1", "--for", "evict"}, code: exit.Failed},
+		"drain":      {args: []string{"drain", "node-1"}, code: exit.Failed},
+		"drain-json": {args: []string{"drain", "node-1", "-o", "json"}, code: exit.Failed},
 		"cronjob":    {args: []string{"acj/backup", "-o", "json"}, code: exit.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,6 +215,10 @@ func TestErrors(t *testing.T) {
 		_, isPod := object.(*corev1.Pod)
 		return verb == "get" && isPod
 	}
+	budgets := func(_ string, object any) bool {
+		_, are := object.(*policyv1.PodDisruptionBudgetList)
+		return are
+	}
 	for name, test := range map[string]struct {
 		args   []string
 		refuse func(string, any) bool
@@ -195,7 +227,18 @@ func TestErrors(t *testing.T) {
 	}{
 		"no pod":             {nil, nil, exit.Usage, "the name of a pod, or KIND/NAME, is required"},
 		"two pods":           {[]string{"a", "b"}, nil, exit.Usage, `"b" is unexpected: must be one pod, or one KIND/NAME`},
-		"a pod after a kind": {[]string{"pod", "a"}, nil, exit.Usage, `"a" is unexpected: must be KIND/NAME; did you mean "pod/a"?`},
+		"a pod after a kind": {[]string{"pod", "a"}, nil, exit.Failed, `pod "a" not found in namespace games`},
+		"operation":          {[]string{"a", "--for", "scale"}, nil, exit.Usage, `--for: "scale" is invalid: must be delete or evict`},
+		"operation of a set": {[]string{"ads/a", "--for", "evict"}, nil, exit.Usage, `--for: "evict" is invalid: only of a pod`},
+		"marker of a node":   {[]string{"drain", "a", "-m", "b"}, nil, exit.Usage, `--marker: "b" is invalid: the marks are not explained`},
+		"node":               {[]string{"drain", "node-2"}, nil, exit.Failed, `node "node-2" not found; did you mean "node-1"?`},
+		"empty node":         {[]string{"drain", ""}, nil, exit.Usage, `name of the pod: "" is invalid: must not be empty`},
+		"budgets forbidden": {
+			[]string{"drain", "node-1"}, budgets, exit.Access,
+			"no permission to list poddisruptionbudgets.policy in the cluster; ask for: kubectl create clusterrolebinding seamark-view --clusterrole=view",
+		},
+		"not drained":        {[]string{"drain", "node-1"}, nil, exit.Failed, "node node-1 cannot be drained now"},
+		"not deleted":        {[]string{"game-0", "--for", "delete"}, nil, exit.Failed, "pod game-0 cannot go now"},
 		"a set after a kind": {[]string{"cloneset", "a"}, nil, exit.Usage, `must be KIND/NAME; did you mean "cloneset/a"?`},
 		"misspelled kind": {
 			[]string{"clonset/a"}, nil, exit.Usage, `podprobemarker, deployment, replicaset, statefulset.apps, daemonset.apps, job; did you mean "cloneset"?`,
