@@ -289,6 +289,15 @@ func (w *world) set(pods ...model.Pod) {
 	})
 }
 
+// guard protects a pod by a guard, for three minutes.
+func (w *world) guard(key, name string) {
+	w.change(func() {
+		pod := w.pods[key]
+		pod.Guard = &probestatus.Guard{Name: name, Since: metav1.NewTime(time.Now().Add(-3 * time.Minute))}
+		w.pods[key] = pod
+	})
+}
+
 func (w *world) remove(keys ...string) {
 	w.change(func() {
 		for _, key := range keys {

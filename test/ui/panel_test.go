@@ -58,6 +58,12 @@ func TestPanel(t *testing.T) {
 	p.await(`document.querySelector('.probes .marks').innerText === 'idle=true label'`)
 	equal(p, "document.querySelector('.probes .trouble').innerText.trim()", "label map is not set: Missing: no map")
 	equal(p, spans, []string{"Succeeded", "Failed", "Succeeded"})
+	const lock = `getComputedStyle(document.querySelector('[data-pod="games/game-server-7"] .lock')).display`
+	equal(p, lock, "none")
+	w.guard("games/game-server-7", "busy-games")
+	equal(p, `document.querySelector('.panel > .facts div:last-child').innerText.replace(/\s+/g, ' ')`, "Guarded by busy-games 3 minutes ago")
+	equal(p, `document.querySelector('[data-pod="games/game-server-7"]').ariaLabel`, "game-server-7, Succeeded, guarded by busy-games")
+	p.await(lock + ` !== 'none'`)
 	w.remove("games/game-server-7")
 	equal(p, gone, "The pod no longer exists.")
 	p.click(".panel .close")
@@ -113,19 +119,23 @@ func TestLocalSession(t *testing.T) {
 }
 
 func TestLanguages(t *testing.T) {
-	s, p := showSets(t, withSets(), "?pod=shop/checkout-7d5c9f7d4b-xe2k3")
+	w := withSets()
+	w.guard("shop/checkout-7d5c9f7d4b-xe2k3", "busy-games")
+	s, p := showSets(t, w, "?pod=shop/checkout-7d5c9f7d4b-xe2k3")
 	equal(p, shown, 41)
 	p.choose("#language", "zh")
 	equal(p, "document.documentElement.lang", "zh-CN")
 	equal(p, "[...document.querySelectorAll('h2')].map((h) => h.textContent)", []string{"问题", "Marker", "Set", "Pod", "checkout-7d5c9f7d4b-xe2k3", "按键"})
 	equal(p, "document.querySelector('[data-pod=\"shop/database-0\"]').ariaLabel", "database-0，成功")
+	equal(p, "document.querySelector('.cell.guarded').ariaLabel", "checkout-7d5c9f7d4b-xe2k3，失败，问题 探测无法执行（CannotRun），由守卫 busy-games 保护")
+	equal(p, `document.querySelector('.panel > .facts div:last-child').innerText.replace(/\s+/g, ' ')`, "守卫 busy-games 3分钟前")
 	p.click("#help-button")
 	p.await("document.querySelector('.timeline .line')")
 	equal(p, "document.getElementById('live').innerText", "41 个 Pod：失败：7，未知：2，无状态：2，成功：30。4 个问题。")
 
 	// What is left in English are names and messages of the cluster, and terms of Kubernetes.
 	english := regexp.MustCompile(`[A-Za-z]{3,}`)
-	cluster := regexp.MustCompile(`shop|games|lobby|checkout|drained|node-\d|database|game-server|idle|role|main|jane|Seamark|seamark explain|StatefulSet|` +
+	cluster := regexp.MustCompile(`shop|busy-games|games|lobby|checkout|drained|node-\d|database|game-server|idle|role|main|jane|Seamark|seamark explain|StatefulSet|` +
 		`Deployment|Running|CannotRun|NoPlan|NodePodProbe|InvalidMarker|PodNotBound|probe cannot be run.*|node node-9 has.*|spec\.probes.*|no open orders|` +
 		`example.com/Drained(=True)?|condition|controller.kubernetes.io/pod-deletion-cost|\d players|timed out after 1s|primary|secondary|12 orders are open|English|[Mm]arker|(Clone)?Set|cache|ProgressDeadlineExceeded|no progress.*|\d+ of \d+ pods.*|BackOff|Pulled|Back-off.*|Container image.*|agent|Pod|Home|End|Page (Up|Down)|Enter|Esc|Tab|Shift`)
 	texts := value[[]string](p, `(() => {
@@ -259,6 +269,7 @@ func TestHostileTexts(t *testing.T) {
 			row := marked(probe(name, name, failed, 0, text), mark.KindLabel, text, text)
 			row.Container, row.Refused = text, []string{text}
 			w.set(podOf("shop", "StatefulSet", text, "web-0", text, troubled(row, diagnosis.Reason(text), text)))
+			w.guard("shop/web-0", text)
 			w.record(changeOf(w.pods["shop/web-0"], failed, time.Second, text))
 			w.withhold(errors.New(text))
 			w.others = []model.Event{{Type: text, Reason: text, Message: text}}
@@ -294,7 +305,7 @@ func TestHostileTexts(t *testing.T) {
 			}
 			equal(p, "document.querySelector('#legend bdi').textContent", short)
 			equal(p, "document.querySelector('#color').selectedOptions[0].textContent", text+" (label)")
-			equal(p, "document.querySelector('.cell').ariaLabel", "web-0, "+text+": "+short+", problem "+text)
+			equal(p, "document.querySelector('.cell').ariaLabel", "web-0, "+text+": "+short+", problem "+text+", guarded by "+text)
 			equal(p, "document.getElementById('source').textContent", "Cluster · "+text+" · v0.1.0")
 			equal(p, "document.title", "(3) Seamark")
 			p.click("#sets a")

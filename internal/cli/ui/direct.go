@@ -12,8 +12,10 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/ui/objects"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	viewgather "github.com/seamark-dev/seamark/internal/marking/podview/gather"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	webui "github.com/seamark-dev/seamark/internal/web"
@@ -150,7 +153,10 @@ func (d *direct) cacheOptions(namespace string, sets []kinds.Kind) cache.Options
 				Field:     fields.AndSelectors(inNamespace, viewgather.LivePods()),
 				Transform: podview.Transform(podview.NewPodTrimmer(cluster.ViewOptions()).WithControllers().Trim),
 			},
-			&v1alpha1.PodProbeMarker{}:     {Field: inNamespace},
+			&v1alpha1.PodProbeMarker{}: {Field: inNamespace},
+			&policyv1.PodDisruptionBudget{}: {
+				Field: inNamespace, Label: labels.SelectorFromSet(labels.Set(cluster.Guards())), Transform: podview.Transform(guard.Trim),
+			},
 			viewgather.NewNode():           {Transform: podview.Transform(podview.TrimNode)},
 			&v1alpha1.NodePodProbe{}:       {Transform: podview.Transform(plans.Trim)},
 			&seamarkv1alpha1.ProbePlan{}:   {Transform: podview.Transform(plans.TrimSlice)},

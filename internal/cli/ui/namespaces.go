@@ -25,7 +25,7 @@ const (
 	// maxListed is the maximum number of namespaces that are listed, and maxTried of those that are tried: it is two requests
 	// for each.
 	maxListed, maxTried = 500, 100
-	// maxShown is the maximum number of namespaces that are watched for one page: it is up to five watches for each.
+	// maxShown is the maximum number of namespaces that are watched for one page: it is up to six watches for each.
 	maxShown = 20
 	// maxTries is the number of namespaces that are tried at the same time.
 	maxTries = 8

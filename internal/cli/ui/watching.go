@@ -11,9 +11,11 @@ import (
 	"sync"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +46,11 @@ func (w *watching) open(namespace string) (webui.Changes, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Who may not read budgets sees no guards.
+	unread, err := tryToWatch(w.ctx, w.connection.Client, policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), permission.Budgets, namespace)
+	if err != nil {
+		return nil, err
+	}
 	caches, err := w.caches(namespace, sets)
 	if err != nil {
 		return nil, err
@@ -55,7 +62,7 @@ func (w *watching) open(namespace string) (webui.Changes, error) {
 	}
 	informers := w.states
 	informers.SetsNote = note
-	if err := informers.AddNamespaced(w.ctx, caches, sets); err != nil {
+	if err := informers.AddNamespaced(w.ctx, caches, sets, unread == nil); err != nil {
 		return nil, err
 	}
 	source, err := clustersource.New(informers, cluster.ViewOptions(), w.now)
@@ -114,8 +121,7 @@ func (w *watching) failed(ctx context.Context, err error) {
 func readableSets(ctx context.Context, reader client.WithWatch, namespace string) (readable []kinds.Kind, note string, err error) {
 	var notes []string
 	for _, kind := range clustersource.SetKinds() {
-		verb, err := tryToWatch(ctx, reader, kind, namespace)
-		switch missing, failure := cluster.MissingOf(err, verb, permission.Resource(kind.Definition()), namespace); {
+		switch missing, failure := tryToWatch(ctx, reader, kind.GroupVersionKind, permission.Resource(kind.Definition()), namespace); {
 		case failure != nil:
 			return nil, "", failure
 		case missing == nil:
@@ -127,16 +133,18 @@ func readableSets(ctx context.Context, reader client.WithWatch, namespace string
 	return readable, strings.Join(notes, "; "), nil
 }
 
-// tryToWatch lists one object of the kind and watches from there. The verb is that of the last request.
-func tryToWatch(ctx context.Context, reader client.WithWatch, kind kinds.Kind, namespace string) (verb string, err error) {
-	list := cluster.MetadataList(kind.GroupVersionKind)
+// tryToWatch lists one object of the kind and watches from there. It returns what is missing, or nil.
+func tryToWatch(
+	ctx context.Context, reader client.WithWatch, kind schema.GroupVersionKind, resource permission.Resource, namespace string,
+) (*permission.Missing, error) {
+	list := cluster.MetadataList(kind)
 	if err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
-		return "list", err //nolint:wrapcheck // the caller describes it
+		return cluster.MissingOf(err, "list", resource, namespace)
 	}
 	since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
-	events, err := reader.Watch(ctx, cluster.MetadataList(kind.GroupVersionKind), since, client.InNamespace(namespace))
+	events, err := reader.Watch(ctx, cluster.MetadataList(kind), since, client.InNamespace(namespace))
 	if err == nil {
 		events.Stop()
 	}
-	return "watch", err //nolint:wrapcheck // the caller describes it
+	return cluster.MissingOf(err, "watch", resource, namespace)
 }

@@ -28,7 +28,7 @@ func PodOf(pod *corev1.Pod, rows []probestatus.Row) (Pod, bool) {
 	p := Pod{
 		Key: Key{Namespace: pod.Namespace, Name: pod.Name}.String(), Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Node: pod.Spec.NodeName, Created: pod.CreationTimestamp.UTC(), Workload: WorkloadOf(pod), Phase: pod.Status.Phase,
-		State: Succeeded, Probes: make([]Probe, 0, len(rows)),
+		State: Succeeded, Guard: rows[0].Guard, Probes: make([]Probe, 0, len(rows)),
 	}
 	for i := range rows {
 		row := &rows[i]

@@ -54,6 +54,8 @@ type Pod struct {
 	State State `json:"state"`
 	// Problem is whether a probe has a problem that somebody should look at.
 	Problem bool `json:"problem"`
+	// Guard is the guard that protects the pod from deletion, or nil.
+	Guard *probestatus.Guard `json:"guard,omitempty"`
 	// Probes have the order of the markers' names and of the probes in a marker. They are not
 	// empty.
 	Probes []Probe `json:"probes"`

@@ -118,11 +118,12 @@ func TestJSON(t *testing.T) {
 	r := row("web-0", "m", failed, "NoPlan")
 	r.Namespace, r.Node, r.LastTransitionTime, r.Message, r.Source = "shop", "node-1", metav1.Unix(2000, 0), "full", probestatus.SourceReport
 	r.Marks = []probestatus.Mark{{Kind: "label", Name: "busy", Value: "true"}}
+	r.Guard = &probestatus.Guard{Name: "busy", Since: metav1.Unix(3000, 0)}
 	p, _ := model.PodOf(pod, []probestatus.Row{r})
 	marker := model.MarkerOf(builders.Marker("shop", "m").Probe(builders.Probe("p")).Build(), errors.New("no selector"))
 	for want, value := range map[string]any{
 		`{"reset":true,"pods":[{"key":"shop/web-0","namespace":"shop","name":"web-0","uid":"uid-web-0","node":"node-1",` +
-			`"created":"1970-01-01T00:16:40Z","workload":null,"phase":"Running","state":"Failed","problem":true,` +
+			`"created":"1970-01-01T00:16:40Z","workload":null,"phase":"Running","state":"Failed","problem":true,"guard":{"name":"busy","since":"1970-01-01T00:50:00Z"},` +
 			`"probes":[{"marker":"m","probe":"p","container":"main","state":"Failed","since":"1970-01-01T00:33:20Z","message":"full",` +
 			`"source":"report","problem":{"reason":"NoPlan","message":"text"},"notable":true,"marks":[{"kind":"label","name":"busy","value":"true"}]}]}],` +
 			`"removed":["shop/old"]}`: model.Pods[model.Pod]{Reset: true, Pods: []model.Pod{p}, Removed: []string{"shop/old"}},

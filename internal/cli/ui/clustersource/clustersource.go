@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -48,6 +49,8 @@ type Informers struct {
 	// Nodes, Plans (NodePodProbes), PlanSlices (ProbePlans) and Reports are nil if these may not be
 	// read. Then states come from the marks of the pods. OpenKruise has no ProbePlans.
 	Nodes, Plans, PlanSlices, Reports Informer
+	// Guards is that of the PodDisruptionBudgets that are guards. It is nil if these may not be read.
+	Guards Informer
 	// Sets are those of the kinds of sets that the user may read, by kind. Their objects are those of TrimSet.
 	Sets map[string]Informer
 	// SetsNote is why kinds of sets are missing. It is empty if none is.
@@ -56,14 +59,17 @@ type Informers struct {
 
 // all returns the informers that are not nil.
 func (i *Informers) all() []Informer {
-	all := slices.AppendSeq([]Informer{i.Pods, i.Markers, i.Nodes, i.Plans, i.PlanSlices, i.Reports}, maps.Values(i.Sets))
+	all := slices.AppendSeq([]Informer{i.Pods, i.Markers, i.Nodes, i.Plans, i.PlanSlices, i.Reports, i.Guards}, maps.Values(i.Sets))
 	return slices.DeleteFunc(all, func(informer Informer) bool { return informer == nil })
 }
 
-// AddNamespaced adds the informers of a cache of namespaces: of pods, markers and the kinds of sets.
-func (i *Informers) AddNamespaced(ctx context.Context, informers cache.Cache, sets []kinds.Kind) error {
+// AddNamespaced adds the informers of a cache of namespaces: of pods, markers, the kinds of sets, and guards if these can be read.
+func (i *Informers) AddNamespaced(ctx context.Context, informers cache.Cache, sets []kinds.Kind, guards bool) error {
 	found := make([]Informer, len(sets))
 	wanted := map[client.Object]*Informer{&corev1.Pod{}: &i.Pods, &v1alpha1.PodProbeMarker{}: &i.Markers}
+	if guards {
+		wanted[&policyv1.PodDisruptionBudget{}] = &i.Guards
+	}
 	for at := range sets {
 		wanted[sets[at].New()] = &found[at]
 	}
@@ -157,6 +163,10 @@ func (s *Source) handler() toolscache.ResourceEventHandlerFuncs {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: all, DeleteFunc: all,
 		UpdateFunc: func(before, after any) {
+			// The status of a budget changes with its pods, and does not matter.
+			if budget, is := before.(*policyv1.PodDisruptionBudget); is && budget.Generation == after.(*policyv1.PodDisruptionBudget).Generation {
+				return
+			}
 			// A report or a pod may have moved.
 			all(before)
 			all(after)

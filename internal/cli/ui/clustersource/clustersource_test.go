@@ -96,9 +96,9 @@ func (i *informer) remove(t *testing.T, object client.Object) {
 
 // world is a cluster with two nodes. Each namespace has a marker and one pod on each node.
 type world struct {
-	pods, markers, nodes, plans, reports, sets, canaries *informer
-	source                                               *clustersource.Source
-	now                                                  func() time.Time
+	pods, markers, nodes, plans, reports, guards, sets, canaries *informer
+	source                                                       *clustersource.Source
+	now                                                          func() time.Time
 }
 
 func report(node string, pod *corev1.Pod, state v1alpha1.ProbeState) *seamarkv1alpha1.ProbeReport {
@@ -168,11 +168,11 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		pods: newInformer(t, nil), markers: newInformer(t, nil), nodes: newInformer(t, nil), plans: newInformer(t, nil),
-		reports: newInformer(t, gather.SliceIndexers()), sets: newInformer(t, nil), canaries: newInformer(t, nil), now: func() time.Time { return time.Unix(10_000, 0) },
+		reports: newInformer(t, gather.SliceIndexers()), guards: newInformer(t, nil), sets: newInformer(t, nil), canaries: newInformer(t, nil), now: func() time.Time { return time.Unix(10_000, 0) },
 	}
 	var err error
 	w.source, err = clustersource.New(clustersource.Informers{
-		Pods: w.pods, Markers: w.markers, Nodes: w.nodes, Plans: w.plans, Reports: w.reports,
+		Pods: w.pods, Markers: w.markers, Nodes: w.nodes, Plans: w.plans, Reports: w.reports, Guards: w.guards,
 		Sets: map[string]clustersource.Informer{"CloneSet": w.sets, "StatefulSet": w.canaries},
 	}, podview.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
 	expect.NoError(t, err)
@@ -189,7 +189,11 @@ func newWorld(t *testing.T) *world {
 func text(change web.Change) string {
 	var parts []string
 	for i := range change.Pods {
-		parts = append(parts, change.Pods[i].Key+" "+string(change.Pods[i].State))
+		part := change.Pods[i].Key + " " + string(change.Pods[i].State)
+		if guard := change.Pods[i].Guard; guard != nil {
+			part += " guarded by " + guard.Name
+		}
+		parts = append(parts, part)
 	}
 	for _, key := range change.Removed {
 		if !change.All && !slices.ContainsFunc(change.Pods, func(pod model.Pod) bool { return pod.Key == key }) {
@@ -284,6 +288,23 @@ func TestNext(t *testing.T) {
 			expect.Equal(t, "change", sorted(test.want), parts(t, next))
 		})
 	}
+}
+
+// TestGuards follows a guard, whose status does not matter.
+func TestGuards(t *testing.T) {
+	w := newWorld(t)
+	next := open(t, w.source, web.Scope{Namespace: "shop"})
+	expect.Equal(t, "first state", sorted("all, shop/a None, shop/b None, marker shop"), parts(t, next))
+	guard := builders.Guard("shop", "busy", false, "game")
+	guard.Spec.Selector.MatchExpressions[0].Key = "app"
+	w.guards.set(t, guard)
+	expect.Equal(t, "guarded", sorted("shop/a None guarded by busy, shop/b None guarded by busy, marker shop"), parts(t, next))
+	w.guards.set(t, guard.DeepCopy())
+	w.guards.set(t, builders.Guard("games", "busy", false, "game"))
+	w.pods.remove(t, testPod("shop", "a", "n1"))
+	expect.Equal(t, "pod removed", sorted("-shop/a"), parts(t, next))
+	w.guards.remove(t, guard)
+	expect.Equal(t, "guard removed", sorted("shop/b None, marker shop"), parts(t, next))
 }
 
 // owned makes the condition game.io/p a mark.

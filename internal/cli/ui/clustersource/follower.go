@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,7 +46,7 @@ func (f *follower) note(object any) {
 	_, isSet := setview.Of(object)
 	accessor, isObject := object.(metav1.Object)
 	switch object.(type) {
-	case *corev1.Pod, *v1alpha1.PodProbeMarker:
+	case *corev1.Pod, *v1alpha1.PodProbeMarker, *policyv1.PodDisruptionBudget:
 		if !isObject || !f.includes(accessor.GetNamespace()) {
 			return
 		}

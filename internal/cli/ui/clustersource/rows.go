@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -39,6 +40,9 @@ func (s *Source) input(pods []*corev1.Pod, full bool) probestatus.Input {
 	}
 	for namespace := range namespaces {
 		in.Markers = append(in.Markers, inNamespace[*v1alpha1.PodProbeMarker](s.informers.Markers.GetIndexer(), namespace)...)
+		if s.informers.Guards != nil {
+			in.Budgets = append(in.Budgets, inNamespace[*policyv1.PodDisruptionBudget](s.informers.Guards.GetIndexer(), namespace)...)
+		}
 	}
 	if !full {
 		return in

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-import { element, setAttribute, setText } from './dom.js';
+import { element, icon, setAttribute, setText } from './dom.js';
 import { representative } from './filter.js';
 
 /**
@@ -11,7 +11,7 @@ import { representative } from './filter.js';
  */
 export function createCell(key) {
   return element('div', { role: 'option', tabindex: -1, 'data-pod': key, 'aria-selected': 'false' },
-    element('span', { class: 'name' }, element('span', { class: 'start' }), element('span', { class: 'end' })), element('span', { class: 'note' }));
+    element('span', { class: 'name' }, element('span', { class: 'start' }), element('span', { class: 'end' })), icon('lock'), element('span', { class: 'note' }));
 }
 
 /**
@@ -27,7 +27,7 @@ export function updateCell(cell, pod, value, view) {
   const look = colors.lookOf(value);
   const worst = representative(pod, view.marker);
   const shown = worst?.notable ? worst : colors.probeOf(pod) ?? worst;
-  const className = `cell ${look.css}${worst?.notable ? ' troubled' : ''}`;
+  const className = `cell ${look.css}${worst?.notable ? ' troubled' : ''}${pod.guard ? ' guarded' : ''}`;
   if (cell.className !== className) cell.className = className;
   setAttribute(cell, 'data-symbol', look.symbol || false);
   const meaning = colors.name ? view.translator.text('colored', { name: colors.name, value: colors.noteOf(value) ?? look.text }) : look.text;
@@ -52,5 +52,6 @@ function noteOf(probe, value, translator) {
 function labelOf(pod, meaning, probe, translator) {
   const parts = [pod.name, meaning];
   if (probe?.problem) parts.push(translator.text('cellProblem', { reason: translator.reason(probe.problem.reason) }));
+  if (pod.guard) parts.push(translator.text('guarded', { name: pod.guard.name }));
   return parts.join(translator.text('separator'));
 }

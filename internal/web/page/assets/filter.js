@@ -73,7 +73,7 @@ export class Filter {
   #haystack(pod) {
     let text = this.#haystacks.get(pod);
     if (text === undefined) {
-      const parts = [pod.key, pod.node, pod.phase, pod.workload?.kind, pod.workload?.name];
+      const parts = [pod.key, pod.node, pod.phase, pod.workload?.kind, pod.workload?.name, pod.guard?.name];
       for (const probe of pod.probes) {
         parts.push(`${probe.marker}#${probe.probe}`, probe.container, probe.state, probe.message, probe.problem?.reason, probe.problem?.message);
         for (const mark of probe.marks ?? []) parts.push(`${mark.name}=${mark.value}`);

@@ -76,10 +76,15 @@ export class PodView {
     const workload = pod.workload ? `${pod.workload.kind} ${pod.workload.name}` : '';
     const facts = [
       ['namespace', pod.namespace], ['workload', set ? element('a', { 'data-set': set, href: link({ set, pod: '' }) }, workload) : workload],
-      ['node', pod.node], ['phase', pod.phase],
+      ['node', pod.node], ['phase', pod.phase], ['guard', pod.guard ? drawGuard(pod.guard, translator) : ''],
     ].filter(([, value]) => value);
     this.facts.replaceChildren(...facts.map(([key, value]) => element('div', {}, element('dt', {}, translator.text(key)), element('dd', {}, value))));
+    drawAges(this.facts, translator, new Date());
   }
+}
+
+function drawGuard(guard, translator) {
+  return element('span', {}, icon('lock'), ` ${guard.name} `, guard.since ? timeOf(guard.since, translator) : '');
 }
 
 function drawProbe(probe, translator) {

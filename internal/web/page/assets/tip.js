@@ -34,7 +34,8 @@ export class Tip {
     const { translator, colors } = this.grid;
     const value = colors.noteOf(colors.valueOf(pod, ''));
     const colored = value === undefined ? null : element('span', {}, translator.text('colored', { name: colors.name, value }));
-    this.node.replaceChildren(...[element('strong', {}, pod.name), colored].filter(Boolean), ...pod.probes.map((probe) => element('span', {},
+    const guarded = pod.guard ? element('span', {}, translator.text('guarded', { name: pod.guard.name })) : null;
+    this.node.replaceChildren(...[element('strong', {}, pod.name), guarded, colored].filter(Boolean), ...pod.probes.map((probe) => element('span', {},
       `${probe.marker}#${probe.probe}: ${translator.text(`state.${probe.state || 'None'}`)}`,
       probe.message || probe.problem ? ` – ${(probe.problem?.message ?? probe.message).slice(0, 200)}` : '')));
     this.node.hidden = false;
