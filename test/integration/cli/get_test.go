@@ -49,7 +49,7 @@ func TestGet(t *testing.T) {
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "game"}}
 	expect.NoError(t, shared.Client.Status().Patch(t.Context(), marker, env.MergePatch(
 		`{"status":{"observedGeneration":1,"podErrors":[{"pod":"game-1","probe":"idle","reason":"CannotRun","message":"no such file"}]}}`)))
-	header := "POD PROBE CONTAINER STATE SINCE MESSAGE NODE LAST PROBE SOURCE MARKS"
+	header := "POD PROBE CONTAINER STATE SINCE MESSAGE NODE LAST PROBE SOURCE MARKS GUARD"
 	hint := "Hint: no permission to list probereports.seamark.dev in the cluster: states come from the marks of pods; ask for: " +
 		"kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=developer\n"
 	denied := "Error: no permission to list podprobemarkers.apps.kruise.io in namespace " + w.namespace + "; ask for: kubectl create rolebinding " +
@@ -62,18 +62,18 @@ func TestGet(t *testing.T) {
 	}{
 		"administrator": {[]string{"get", "-o", "wide"}, []string{
 			header,
-			"game-0 game#idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle",
-			"game-1 game#idle main Pending - - NODE - - -",
+			"game-0 game#idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle idle TIME",
+			"game-1 game#idle main Pending - - NODE - - - -",
 		}, "", exit.OK},
 		"developer": {[]string{"get", "-o", "wide", "--as=" + developer}, []string{
 			header,
-			"game-0 game#idle main Succeeded TIME no players NODE TIME condition game.io/idle=True,role=idle",
-			"game-1 game#idle main Pending - cannot be run: no such file NODE - - -",
+			"game-0 game#idle main Succeeded TIME no players NODE TIME condition game.io/idle=True,role=idle -",
+			"game-1 game#idle main Pending - cannot be run: no such file NODE - - - -",
 		}, hint, exit.OK},
 		"viewer of states": {[]string{"get", "-o", "wide", "--as=" + viewer}, []string{
 			header,
-			"game-0 game#idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle",
-			"game-1 game#idle main Pending - - NODE - - -",
+			"game-0 game#idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle -",
+			"game-1 game#idle main Pending - - NODE - - - -",
 		}, "", exit.OK},
 		"by node":                  {[]string{"get", "--node", w.node, "--state=succeeded", "-o", "name"}, []string{"pod/game-0"}, "", exit.OK},
 		"user without permissions": {[]string{"get", "--as=nobody"}, []string{""}, denied + "--user=nobody\n", exit.Access},

@@ -69,6 +69,9 @@ func newWorld(t *testing.T) world {
 	marker := builders.Marker(w.namespace, "game").Unsaved().
 		Probe(builders.Probe("idle").Condition("game.io/idle").Label(v1alpha1.ProbeSucceeded, "role", "idle")).Build()
 	must(shared.Client.Create(ctx, marker))
+	guard := builders.Guard(w.namespace, "idle", false, "idle")
+	guard.Spec.Selector.MatchExpressions[0].Key = "role"
+	must(shared.Client.Create(ctx, guard))
 	compiled, err := plan.Compile(marker)
 	must(err)
 	var pods []*corev1.Pod
@@ -153,7 +156,11 @@ func rows(stream *uistream.Stream) map[string]string {
 	all := map[string]string{}
 	for key, pod := range stream.Pods {
 		probe := pod.Probes[0]
-		all[key[strings.Index(key, "/")+1:]] = fmt.Sprintf("%s from %q: %s %v", probe.State, probe.Source, probe.Message, probe.Marks)
+		name := ""
+		if pod.Guard != nil {
+			name = " guarded by " + pod.Guard.Name
+		}
+		all[key[strings.Index(key, "/")+1:]] = fmt.Sprintf("%s from %q: %s %v%s", probe.State, probe.Source, probe.Message, probe.Marks, name)
 	}
 	return all
 }
@@ -161,12 +168,12 @@ func rows(stream *uistream.Stream) map[string]string {
 // The page shows the states that `seamark get` shows, and follows changes.
 func TestUI(t *testing.T) {
 	for name, test := range map[string]struct {
-		user, source, hint, note string
-		full                     bool
+		user, source, guard, hint, note string
+		full                            bool
 	}{
-		"administrator": {"", "report", "", "", true},
+		"administrator": {"", "report", " guarded by idle", "", "", true},
 		"developer": {
-			developer, "condition", "Hint: no permission to list probereports.seamark.dev in the cluster", "no permission to list events in namespace", false,
+			developer, "condition", "", "Hint: no permission to list probereports.seamark.dev in the cluster", "no permission to list events in namespace", false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +189,7 @@ func TestUI(t *testing.T) {
 			stream := uistream.Open(t, p.Client, p.Base, "namespace="+w.namespace)
 			stream.Ready()
 			want := map[string]string{
-				"game-0": fmt.Sprintf("Succeeded from %q: no players [game.io/idle=True role=idle]", test.source), "game-1": ` from "":  []`,
+				"game-0": fmt.Sprintf("Succeeded from %q: no players [game.io/idle=True role=idle]%s", test.source, test.guard), "game-1": ` from "":  []`,
 			}
 			expect.Equal(t, "pods", want, rows(stream))
 			if len(stream.Markers) != 1 || stream.Markers[0].Pods != 2 || stream.Markers[0].Succeeded != 1 {
