@@ -212,7 +212,7 @@ func TestProblems(t *testing.T) {
 					return p.String() != "patch pods/status" || p.Account != "seamark-manager"
 				})
 			},
-			"failed permissions/seamark-manager: the account lacks 1 of 35 permissions: patch pods/status\n" +
+			"failed permissions/seamark-manager: the account lacks 1 of 38 permissions: patch pods/status\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/default\n",
 		},
 		"policies": {
