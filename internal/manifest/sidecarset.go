@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/manifest/sidecars"
+	"github.com/seamark-dev/seamark/internal/manifest/sidecarset"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
@@ -27,7 +27,7 @@ import (
 // injector is a SidecarSet of the files.
 type injector struct {
 	at Place
-	*sidecars.Set
+	*sidecarset.Set
 	// pods are those that it selects.
 	pods []*corev1.Pod
 }
@@ -58,14 +58,14 @@ func (r *reader) sidecarSet(at Place, object *unstructured.Unstructured, encoded
 			r.command(&list[i].Container)
 		}
 	}
-	r.injectors = append(r.injectors, &injector{at: at, Set: &sidecars.Set{SidecarSet: set}})
+	r.injectors = append(r.injectors, &injector{at: at, Set: &sidecarset.Set{SidecarSet: set}})
 }
 
 // inject injects the sets into the pods, as a cluster does when it creates them.
 func (r *reader) inject() {
 	slices.SortStableFunc(r.injectors, func(a, b *injector) int { return strings.Compare(a.Name, b.Name) })
 	var accepted []*v1alpha1.SidecarSet
-	var all []*sidecars.Set
+	var all []*sidecarset.Set
 	for _, i := range r.injectors {
 		problems := accept.Check(i.SidecarSet, accepted, accept.WhiteList{DefaultAllowed: true})
 		for _, problem := range problems {
@@ -75,7 +75,7 @@ func (r *reader) inject() {
 			continue
 		}
 		accepted = append(accepted, i.SidecarSet)
-		set, err := sidecars.New(i.SidecarSet)
+		set, err := sidecarset.New(i.SidecarSet)
 		if err != nil {
 			r.addError(i.at, err)
 			continue
@@ -98,7 +98,7 @@ func (r *reader) choose(i *injector) {
 		return
 	}
 	for _, selector := range overlap.Namespaces(&i.Spec) {
-		if !sidecars.OnlyNames(selector) {
+		if !sidecarset.OnlyNames(selector) {
 			r.warn(i, "spec.namespaceSelector", "a local run knows the name of a namespace ("+corev1.LabelMetadataName+"), and no other label of it")
 		}
 	}
@@ -147,7 +147,7 @@ func (r *reader) checkInjected(i *injector) {
 }
 
 // injectInto injects the set into a pod.
-func (r *reader) injectInto(i *injector, pod *corev1.Pod, all []*sidecars.Set) {
+func (r *reader) injectInto(i *injector, pod *corev1.Pod, all []*sidecarset.Set) {
 	injected, warnings, err := i.Inject(pod, all, metav1.Now())
 	refused := (*inject.RefusedError)(nil)
 	switch {

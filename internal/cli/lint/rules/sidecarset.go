@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/manifest/sidecars"
+	"github.com/seamark-dev/seamark/internal/manifest/sidecarset"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 )
 
@@ -39,7 +39,7 @@ func (c *checker) sidecarSet(o *object) {
 func (c *checker) compareSets() {
 	slices.SortStableFunc(c.sidecarSets, func(a, b *sidecarSet) int { return strings.Compare(a.raw.GetName(), b.raw.GetName()) })
 	var accepted []*v1alpha1.SidecarSet
-	var all []*sidecars.Set
+	var all []*sidecarset.Set
 	for _, each := range c.sidecarSets {
 		problems := accept.Check(each.set, accepted, accept.WhiteList{DefaultAllowed: true})
 		for _, problem := range problems {
@@ -50,7 +50,7 @@ func (c *checker) compareSets() {
 		}
 		accepted = append(accepted, each.set)
 		// The schema has found a set without containers.
-		if set, err := sidecars.New(each.set); err == nil {
+		if set, err := sidecarset.New(each.set); err == nil {
 			all = append(all, set)
 		}
 	}

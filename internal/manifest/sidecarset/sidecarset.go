@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecars injects the SidecarSets of manifests into the pods of the same manifests. It is pure.
-package sidecars
+// Package sidecarset injects the SidecarSets of manifests into the pods of the same manifests. It is pure.
+package sidecarset
 
 import (
 	"maps"
