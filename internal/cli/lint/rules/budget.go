@@ -40,6 +40,10 @@ func (c *checker) budget(o *object) {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.raw.Object, &b) != nil || b.Spec.Selector == nil {
 		return
 	}
+	if _, err := guard.MaxDuration(&b); err != nil && b.Labels[v1alpha1.GuardKey] == "true" {
+		path, problem, _ := strings.Cut(err.Error(), ": ")
+		c.add(ruleGuardValue, o, path, problem, "")
+	}
 	c.budgets = append(c.budgets, &budget{object: o, spec: b.Spec, requirements: requirementsOf(b.Spec.Selector)})
 }
 

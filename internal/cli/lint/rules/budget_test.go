@@ -81,7 +81,11 @@ spec:
 			"",
 		},
 		"a budget without a selector": {budget("a", guard, "maxUnavailable: 1"), ""},
-		"17 guards":                   {many, "too-many-guards metadata.labels[seamark.dev/guard]"},
+		"an invalid maximum": {
+			budget("a", guard+", annotations: {seamark.dev/guard-max-duration: 2d}", "maxUnavailable: 0, "+busy+exempt+"]}"),
+			"guard-value metadata.annotations[seamark.dev/guard-max-duration]",
+		},
+		"17 guards": {many, "too-many-guards metadata.labels[seamark.dev/guard]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
