@@ -51,8 +51,10 @@ func result(rows []probestatus.Row, allNamespaces bool, now time.Time) printing.
 	if allNamespaces {
 		columns = slices.Concat(printing.Table(false, "Namespace"), columns)
 	}
+	// The column is without -o wide only where it says something.
+	anyGuarded := slices.ContainsFunc(rows, func(row probestatus.Row) bool { return row.Guard != nil })
 	r := printing.Result{
-		Columns: slices.Concat(columns, printing.Table(true, "Node", "Last probe", "Source", "Marks", "Guard")),
+		Columns: slices.Concat(columns, printing.Table(true, "Node", "Last probe", "Source", "Marks"), printing.Table(!anyGuarded, "Guard")),
 		Object:  func() runtime.Object { return printing.NewList("ProbeStateList", rows) },
 		Colored: "State", Color: printing.Style,
 	}
