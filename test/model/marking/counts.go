@@ -114,7 +114,12 @@ func (w *world) countPod(counts *v1alpha1.PodProbeMarkerStatus, marker *v1alpha1
 	for i := range marker.Spec.Probes {
 		probe, c := &marker.Spec.Probes[i], &counts.Probes[i]
 		state, _ := w.reported(pod, probe)
-		stale := w.isStale(pod, probe)
+		stale, counted := w.isStale(pod, probe), state.State
+		w.eachProbe(pod, func(each *v1alpha1.PodContainerProbe, claimed map[field]bool) {
+			if token(each) == token(probe) {
+				counted = contested(pod, each, state.State, claimed)
+			}
+		})
 		switch {
 		case state.State == "":
 			c.NotRunning++
@@ -123,10 +128,10 @@ func (w *world) countPod(counts *v1alpha1.PodProbeMarkerStatus, marker *v1alpha1
 			c.Stale++
 			c.Unknown++
 			counts.Unknown++
-		case state.State == v1alpha1.ProbeSucceeded:
+		case counted == v1alpha1.ProbeSucceeded:
 			c.Succeeded++
 			counts.Succeeded++
-		case state.State == v1alpha1.ProbeFailed:
+		case counted == v1alpha1.ProbeFailed:
 			c.Failed++
 			counts.Failed++
 		default:
