@@ -54,13 +54,17 @@ func (o *Options) readDisruption(ctx context.Context, connection cluster.Connect
 	if o.Node != "" {
 		in.Operation, in.Name = explanation.Drain, o.Node
 		query = cluster.Query{Node: o.Node, Whole: true, Budgets: true}
-		if err := c.Get(ctx, types.NamespacedName{Name: o.Node}, gather.NewNode()); apierrors.IsNotFound(err) {
-			return in, cluster.NotFound("node", o.Node, cluster.Names(ctx, c, corev1.SchemeGroupVersion.WithKind("Node"), ""), "")
-		}
+	}
+	missing, err := o.readNode(ctx, c)
+	if err != nil {
+		return in, err
 	}
 	snapshot, err := cluster.Read(ctx, c, query)
 	if err != nil {
 		return in, err
+	}
+	if missing != nil && len(snapshot.Pods) == 0 {
+		return in, exit.NoAccess(fmt.Errorf("node %s has no pods, and may not exist: %s; %s", o.Node, missing, missing.Fix()))
 	}
 	if err := snapshot.Require(permission.Pods, permission.Budgets); err != nil {
 		return in, err
@@ -91,6 +95,18 @@ func (o *Options) readDisruption(ctx context.Context, connection cluster.Connect
 		}
 	}
 	return in, r.err
+}
+
+// readNode returns an error if the node does not exist, or the permission that is missing to know this.
+func (o *Options) readNode(ctx context.Context, c client.Client) (*permission.Missing, error) {
+	if o.Node == "" {
+		return nil, nil
+	}
+	err := c.Get(ctx, types.NamespacedName{Name: o.Node}, gather.NewNode())
+	if apierrors.IsNotFound(err) {
+		return nil, cluster.NotFound("node", o.Node, cluster.Names(ctx, c, corev1.SchemeGroupVersion.WithKind("Node"), ""), "")
+	}
+	return cluster.MissingOf(err, "get", permission.Nodes, "")
 }
 
 // policyOf reads the policy of guards or its binding. It returns nil if there is none.

@@ -33,9 +33,9 @@ import (
 const (
 	// Now means that the API server permits it.
 	Now Verdict = "now"
-	// Later means that the API server refuses it until something changes by itself, such as a mark.
+	// Later means that the API server refuses it until a mark, a pod or a number of the budget changes.
 	Later Verdict = "later"
-	// Never means that the API server refuses it until somebody changes an object.
+	// Never means that it refuses it until somebody changes the budgets or what they depend on.
 	Never Verdict = "never"
 )
 
@@ -99,12 +99,14 @@ type disruption struct {
 	DisruptionInput
 	// flags are those that `kubectl drain` needs.
 	flags sets.Set[string]
+	// spent is how many of the disruptions that a budget permits are those of earlier pods.
+	spent map[*policyv1.PodDisruptionBudget]int32
 }
 
 // Disruption explains whether pods can be deleted or evicted now, and else what frees them. The rules are those of the API server,
 // and of `kubectl drain`.
 func Disruption(in DisruptionInput) DisruptionExplanation {
-	d := &disruption{in, sets.New[string]()}
+	d := &disruption{in, sets.New[string](), map[*policyv1.PodDisruptionBudget]int32{}}
 	slices.SortFunc(d.Budgets, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
 	x := DisruptionExplanation{Operation: in.Operation}
 	if in.Operation == Drain {
@@ -249,8 +251,14 @@ func (d *disruption) budget(pod *corev1.Pod, budget *policyv1.PodDisruptionBudge
 		return Step{Verdict: Later, Text: name + " is not computed yet by kube-controller-manager", Next: describe(budget)}
 	case len(status.DisruptedPods) > maxDisrupted:
 		return Step{Verdict: Later, Text: name + " has too many evictions that kube-controller-manager has not confirmed", Next: describe(budget)}
-	case status.DisruptionsAllowed > 0:
+	case status.DisruptionsAllowed > d.spent[budget]:
+		d.spent[budget]++
 		return Step{Verdict: Now, Text: fmt.Sprintf("%s permits %s", name, text.Count(status.DisruptionsAllowed, "disruption"))}
+	case status.DisruptionsAllowed > 0:
+		return Step{
+			Verdict: Later, Text: fmt.Sprintf("%s permits %s, for other pods of the node", name, text.Count(status.DisruptionsAllowed, "disruption")),
+			Next: describe(budget),
+		}
 	}
 	s := Step{Verdict: Later, Text: fmt.Sprintf("%s %s", name, numbers), Next: describe(budget), Evidence: d.frees(pod, budget)}
 	if isGuard(budget) {

@@ -150,7 +150,7 @@ func TestDisruption(t *testing.T) {
 		"drain guarded":            {drain, guards, nil, later, "guards it", frees},
 		"drain a mirror pod":       {drain, two, func(i *in) { i.Pods[0].Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""} }, info, "drain leaves it", ""},
 		"drain a daemon":           {drain, two, owner("apps/v1", "DaemonSet"), info, "drain leaves it with --ignore-daemonsets", ""},
-		"drain our daemon":         {drain, nil, owner("apps.kruise.io/v1alpha1", "DaemonSet"), now, "no PodDisruptionBudget", "creates another pod on the node at once"},
+		"drain our daemon":         {drain, nil, owner("apps.kruise.io/v1alpha1", "DaemonSet"), now, "no PodDisruptionBudget", "drain needs --force: kubectl takes it"},
 		"drain a bare pod":         {drain, nil, func(i *in) { i.Pods[0].OwnerReferences = nil }, now, "", "drain needs --force"},
 		"drain a finished one":     {drain, two, func(i *in) { i.Pods[0].OwnerReferences, i.Pods[0].Status.Phase = nil, corev1.PodSucceeded }, now, "Succeeded", ""},
 		"drain a volume": {drain, nil, func(i *in) {
@@ -196,6 +196,16 @@ func owner(version, kind string) func(*explanation.DisruptionInput) {
 	return func(i *explanation.DisruptionInput) {
 		i.Pods[0].OwnerReferences[0].APIVersion, i.Pods[0].OwnerReferences[0].Kind = version, kind
 	}
+}
+
+// TestDrainSpendsDisruptions drains two pods of a budget that permits one disruption.
+func TestDrainSpendsDisruptions(t *testing.T) {
+	in := disrupt(explanation.Drain, ordinary())
+	in.Budgets[0].Status.DisruptionsAllowed = 1
+	in.Pods = append(in.Pods, game("game-9", corev1.ConditionTrue).Build())
+	x := explanation.Disruption(in)
+	expect.Equal(t, "conclusion", "1 go now, 1 wait, 0 never", x.Conclusion)
+	expect.Equal(t, "reason", "PodDisruptionBudget two permits 1 disruption, for other pods of the node", x.Steps[0].Text)
 }
 
 // TestDrainIsBounded groups the pods of a full node.

@@ -37,7 +37,8 @@ func (d *disruption) drain(pod *corev1.Pod) Step {
 		s.Evidence = append(s.Evidence, d.needs("--delete-emptydir-data", "its volumes emptyDir are lost"))
 	}
 	if controller != nil && controller.Kind == "DaemonSet" {
-		s.Evidence = append(s.Evidence, "its set creates another pod on the node at once")
+		s.Evidence = append(s.Evidence, d.needs("--force", "kubectl takes it for a pod of an apps/v1 DaemonSet, which does not exist"),
+			"its set creates another pod on the node at once")
 	}
 	return s
 }

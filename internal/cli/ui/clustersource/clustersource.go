@@ -164,7 +164,8 @@ func (s *Source) handler() toolscache.ResourceEventHandlerFuncs {
 		AddFunc: all, DeleteFunc: all,
 		UpdateFunc: func(before, after any) {
 			// The status of a budget changes with its pods, and does not matter.
-			if budget, is := before.(*policyv1.PodDisruptionBudget); is && budget.Generation == after.(*policyv1.PodDisruptionBudget).Generation {
+			old, is := before.(*policyv1.PodDisruptionBudget)
+			if budget, _ := after.(*policyv1.PodDisruptionBudget); is && old.UID == budget.UID && old.Generation == budget.Generation {
 				return
 			}
 			// A report or a pod may have moved.
