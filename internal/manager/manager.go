@@ -33,7 +33,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -327,7 +326,7 @@ func Caches(options Options) cache.Options {
 				Transform: podview.Transform(pods.Trim),
 			},
 			&policyv1.PodDisruptionBudget{}: {
-				Label: labels.SelectorFromSet(labels.Set{v1alpha1.GuardKey: "true"}), Transform: podview.Transform(guard.Trim),
+				Label: guard.Labels().AsSelector(), Transform: podview.Transform(guard.Trim),
 			},
 			gather.NewNode():               {Transform: podview.TransformNode},
 			&v1alpha1.PodProbeMarker{}:     {},

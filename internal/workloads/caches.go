@@ -58,7 +58,7 @@ func caches(kinds []schema.GroupKind, sidecarSets, imagePulls bool) cache.Option
 			newNamespace():               {Transform: trim.Func(trim.Namespace)},
 			&batchv1.Job{}:               {Transform: trim.Func(trim.Job)},
 			&policyv1.PodDisruptionBudget{}: {
-				Label: labels.SelectorFromSet(labels.Set{v1alpha1.GuardKey: "true"}), Transform: trim.Func(guard.Trim),
+				Label: guard.Labels().AsSelector(), Transform: trim.Func(guard.Trim),
 			},
 			&rbacv1.RoleBinding{}: {Label: labels.SelectorFromSet(labels.Set{grants.Label: grants.LabelValue})},
 		},

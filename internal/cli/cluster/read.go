@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -87,7 +88,7 @@ func Read(ctx context.Context, reader client.Reader, query Query) (*Snapshot, er
 	if query.Guards || query.Budgets {
 		var which []client.ListOption
 		if !query.Budgets {
-			which = append(which, Guards())
+			which = append(which, client.MatchingLabels(guard.Labels()))
 		}
 		group.Go(func() error {
 			return list(groupContext, r, &policyv1.PodDisruptionBudgetList{}, permission.Budgets, query.Namespace, r.addBudget, which...)
@@ -108,9 +109,6 @@ func Read(ctx context.Context, reader client.Reader, query Query) (*Snapshot, er
 	r.snapshot.Assemble(r.slices)
 	return &r.snapshot, nil
 }
-
-// Guards selects the budgets that are guards.
-func Guards() client.MatchingLabels { return client.MatchingLabels{v1alpha1.GuardKey: "true"} }
 
 type reading struct {
 	query   Query

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -74,7 +75,7 @@ func (w *Watch) sources(query cluster.Query) []Resource {
 		ResourceOf(permission.Reports, "", &seamarkv1alpha1.ProbeReportList{}, o.reports, ofNode...),
 	}
 	if query.Guards {
-		all = append(all, ResourceOf(permission.Budgets, query.Namespace, &policyv1.PodDisruptionBudgetList{}, o.guards, cluster.Guards()))
+		all = append(all, ResourceOf(permission.Budgets, query.Namespace, &policyv1.PodDisruptionBudgetList{}, o.guards, client.MatchingLabels(guard.Labels())))
 	}
 	return all
 }

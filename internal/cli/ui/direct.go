@@ -15,7 +15,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -155,7 +154,7 @@ func (d *direct) cacheOptions(namespace string, sets []kinds.Kind) cache.Options
 			},
 			&v1alpha1.PodProbeMarker{}: {Field: inNamespace},
 			&policyv1.PodDisruptionBudget{}: {
-				Field: inNamespace, Label: labels.SelectorFromSet(labels.Set(cluster.Guards())), Transform: podview.Transform(guard.Trim),
+				Field: inNamespace, Label: guard.Labels().AsSelector(), Transform: podview.Transform(guard.Trim),
 			},
 			viewgather.NewNode():           {Transform: podview.Transform(podview.TrimNode)},
 			&v1alpha1.NodePodProbe{}:       {Transform: podview.Transform(plans.Trim)},

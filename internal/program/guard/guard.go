@@ -34,6 +34,12 @@ type guard struct {
 	max time.Duration
 }
 
+// Labels are the labels of guards, for selectors.
+func Labels() labels.Set { return labels.Set{v1alpha1.GuardKey: "true"} }
+
+// Is reports whether a PodDisruptionBudget with the labels is a guard.
+func Is(set map[string]string) bool { return set[v1alpha1.GuardKey] == "true" }
+
 // Most is the number of guards of a namespace that count. A planner compares each of them with each pod. The API server refuses
 // what the others protect.
 const Most = 16
@@ -43,7 +49,7 @@ const Most = 16
 func New(budgets []*policyv1.PodDisruptionBudget) Guards {
 	named := make([]*policyv1.PodDisruptionBudget, 0, len(budgets))
 	for _, budget := range budgets {
-		if budget.Labels[v1alpha1.GuardKey] == "true" {
+		if Is(budget.Labels) {
 			named = append(named, budget)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/internal/program/guard"
 )
@@ -30,7 +29,7 @@ const (
 
 // readGuards reads the guards. If there are any, it tries to delete a guarded pod, as a dry run.
 func readGuards(ctx context.Context, c client.Client) (g checks.Guards) {
-	g.Budgets = all[policyv1.PodDisruptionBudget](ctx, c, &policyv1.PodDisruptionBudgetList{}, nil, client.MatchingLabels{v1alpha1.GuardKey: "true"})
+	g.Budgets = all[policyv1.PodDisruptionBudget](ctx, c, &policyv1.PodDisruptionBudgetList{}, nil, client.MatchingLabels(guard.Labels()))
 	if len(g.Budgets.Value) == 0 {
 		return g
 	}

@@ -261,7 +261,7 @@ func (d *disruption) budget(pod *corev1.Pod, budget *policyv1.PodDisruptionBudge
 		}
 	}
 	s := Step{Verdict: Later, Text: fmt.Sprintf("%s %s", name, numbers), Next: describe(budget), Evidence: d.frees(pod, budget)}
-	if isGuard(budget) {
+	if guard.Is(budget.Labels) {
 		s.Text, s.Evidence = name+" guards it", append(d.guarded(pod, budget), s.Evidence...)
 		if excludesExempt(budget) {
 			s.Evidence = append(s.Evidence, atOnce)
@@ -315,7 +315,7 @@ func (d *disruption) frees(pod *corev1.Pod, budget *policyv1.PodDisruptionBudget
 			lines = append(lines, fmt.Sprintf("it is free when the label does not match %q, which %s sets: %s", r.String(), writer, current(pod, r.Key())))
 		}
 	}
-	if len(lines) == 0 && isGuard(budget) {
+	if len(lines) == 0 && guard.Is(budget.Labels) {
 		line := fmt.Sprintf("it is free when its labels do not match %q", strings.Join(others, ","))
 		if _, unread := d.Unread[permission.Markers]; !unread {
 			line += ", which no marker sets"
@@ -343,10 +343,6 @@ func (d *disruption) writer(pod *corev1.Pod, key string) string {
 		}
 	}
 	return ""
-}
-
-func isGuard(budget *policyv1.PodDisruptionBudget) bool {
-	return budget.Labels[v1alpha1.GuardKey] == "true"
 }
 
 // excludesExempt reports whether the budget does not select pods with the label that frees them.

@@ -40,7 +40,7 @@ func (c *checker) budget(o *object) {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.raw.Object, &b) != nil || b.Spec.Selector == nil {
 		return
 	}
-	if _, err := guard.MaxDuration(&b); err != nil && b.Labels[v1alpha1.GuardKey] == "true" {
+	if _, err := guard.MaxDuration(&b); err != nil && guard.Is(b.Labels) {
 		path, problem, _ := strings.Cut(err.Error(), ": ")
 		c.add(ruleGuardValue, o, path, problem, "")
 	}
@@ -48,7 +48,7 @@ func (c *checker) budget(o *object) {
 }
 
 // isGuard reports whether the policies of guards obey the budget.
-func (b *budget) isGuard() bool { return b.raw.GetLabels()[v1alpha1.GuardKey] == "true" }
+func (b *budget) isGuard() bool { return guard.Is(b.raw.GetLabels()) }
 
 // checkBudgets checks the budgets of a namespace.
 func (c *checker) checkBudgets(s *scope) {
