@@ -88,8 +88,9 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		}))
 }
 
-// guardChanged enqueues the pods of the namespace, also if the guard is gone, and reports an invalid maximum.
-func (r *Reconciler) guardChanged(ctx context.Context, q controllers.Queue, before, after *policyv1.PodDisruptionBudget, _ bool) {
+// guardChanged enqueues the pods of the namespace, also if the guard is gone, and reports an invalid maximum. Guards without a maximum
+// cost nothing where no other one has it, and those of the start have the events of the pods.
+func (r *Reconciler) guardChanged(ctx context.Context, q controllers.Queue, before, after *policyv1.PodDisruptionBudget, initial bool) {
 	if before != nil && after != nil && before.UID == after.UID && before.Generation == after.Generation && maps.Equal(before.Annotations, after.Annotations) {
 		return
 	}
@@ -100,6 +101,10 @@ func (r *Reconciler) guardChanged(ctx context.Context, q controllers.Queue, befo
 			r.Recorder.Event(after, corev1.EventTypeWarning, v1alpha1.EventReasonGuardInvalid, err.Error()+". The guard has no maximum.")
 		}
 	}
+	annotated := func(budget *policyv1.PodDisruptionBudget) bool { return budget != nil && len(budget.Annotations) > 0 }
+	if initial || !annotated(before) && !annotated(after) && !r.limited(changed.Namespace) {
+		return
+	}
 	for _, pod := range affected.LogError(r.Reader.NamespacePods(ctx, changed.Namespace))(ctx) {
 		controllers.EnqueueAt(q, client.ObjectKeyFromObject(pod), pause, 0)
 	}
@@ -107,11 +112,11 @@ func (r *Reconciler) guardChanged(ctx context.Context, q controllers.Queue, befo
 
 // podChanged enqueues a pod of a namespace with a limit, and one that still has the label without one.
 func (r *Reconciler) podChanged(_ context.Context, q controllers.Queue, before, after *corev1.Pod, _ bool) {
-	if after == nil || !r.limited(after.Namespace) && after.Labels[v1alpha1.GuardExemptKey] != v1alpha1.GuardExemptMaxDuration {
+	if after == nil || before != nil && before.UID == after.UID && before.Status.Phase == after.Status.Phase && maps.Equal(before.Labels, after.Labels) &&
+		before.Status.StartTime.Equal(after.Status.StartTime) {
 		return
 	}
-	if before == nil || before.UID != after.UID || before.Status.Phase != after.Status.Phase || !maps.Equal(before.Labels, after.Labels) ||
-		!before.Status.StartTime.Equal(after.Status.StartTime) {
+	if after.Labels[v1alpha1.GuardExemptKey] == v1alpha1.GuardExemptMaxDuration || r.limited(after.Namespace) {
 		controllers.Enqueue(q, client.ObjectKeyFromObject(after))
 	}
 }

@@ -122,8 +122,8 @@ func (p Pod) Leftover(owned, desired mark.Marks) []mark.Key {
 }
 
 // Transitions returns when the probes that set labels of the pod got the states that the labels show: as the condition of the
-// probe says, which is written together with the labels, or else the report. They are none of a probe that has neither. owned
-// are the marks that Seamark owns on the pod.
+// probe says, which is written together with the labels, or else the report. The time is zero if the probe has neither. owned are
+// the marks that Seamark owns on the pod.
 func (p Pod) Transitions(owned mark.Marks) []guard.Transition {
 	claims := p.Claims()
 	var all []guard.Transition
@@ -139,7 +139,7 @@ func (p Pod) Transitions(owned mark.Marks) []guard.Transition {
 			state, _ := p.Report.Effective(probe, claims, owned)
 			shown = state.LastTransitionTime
 		}
-		if names := of.Names(mark.KindLabel); len(names) > 0 && !shown.IsZero() {
+		if names := of.Names(mark.KindLabel); len(names) > 0 {
 			all = append(all, guard.Transition{Labels: names, At: shown.Time})
 		}
 	}

@@ -107,6 +107,7 @@ func TestDecide(t *testing.T) {
 		"released by others":               {budgets: one, labels: theirs, now: hour},
 		"released by others, no guard":     {labels: theirs, now: hour},
 		"a probe may set the label":        {budgets: one, transitions: transition(0, v1alpha1.GuardExemptKey), now: hour},
+		"a probe without a state":          {budgets: one, transitions: []guard.Transition{{Labels: []string{v1alpha1.GuardExemptKey}}}, now: hour},
 		"a probe has set the label":        {labels: ours, transitions: transition(0, v1alpha1.GuardExemptKey), now: hour},
 		"two, one is later":                {budgets: with(of("two", "2h", notIn)), now: hour, want: wait(hour), guard: "two"},
 		"two, both are over":               {budgets: with(of("two", "2h", notIn)), now: 2 * hour, want: released, guard: "two"},

@@ -270,6 +270,10 @@ func TestBoundsOfGuards(t *testing.T) {
 		"value of the other label": {
 			func(b *policyv1.PodDisruptionBudget) { b.Labels[v1alpha1.GuardUpdateKey] = "yes" }, `metadata.labels[seamark.dev/guard-update]: must be "true"`,
 		},
+		"unready pods": {
+			func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow) },
+			"spec.unhealthyPodEvictionPolicy: must not be AlwaysAllow",
+		},
 		"numbers": {
 			func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = new(intstr.FromInt32(1)) }, "spec: must have maxUnavailable 0",
 		},

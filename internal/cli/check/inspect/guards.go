@@ -6,6 +6,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,10 @@ func readGuards(ctx context.Context, c client.Client) (g checks.Guards) {
 	}
 	account := get(ctx, c, metav1.NamespaceSystem, controllerAccount, &corev1.ServiceAccount{})
 	g.Accounts = checks.Read[bool]{Value: account.Value != nil, Err: account.Err}
+	// An API server that ignores new guards still knows old ones.
+	slices.SortFunc(g.Budgets.Value, func(a, b policyv1.PodDisruptionBudget) int {
+		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+	})
 	for i := range g.Budgets.Value[:min(maxTried, len(g.Budgets.Value))] {
 		if g.Trial = try(ctx, c, &g.Budgets.Value[i]); g.Trial.Err != nil || g.Trial.Value != nil {
 			return g
@@ -50,7 +55,8 @@ func try(ctx context.Context, c client.Client, budget *policyv1.PodDisruptionBud
 		return tried // Nothing is guarded.
 	}
 	pods := &corev1.PodList{}
-	if err := c.List(ctx, pods, client.InNamespace(budget.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxTried)); err != nil {
+	if err := c.List(ctx, pods, client.InNamespace(budget.Namespace), client.MatchingLabelsSelector{Selector: selector},
+		client.MatchingFields{"status.phase": string(corev1.PodRunning)}, client.Limit(maxTried)); err != nil {
 		tried.Err = fmt.Errorf("list pods of namespace %s: %w", budget.Namespace, err)
 		return tried
 	}

@@ -223,8 +223,10 @@ func (d *disruption) eviction(pod *corev1.Pod) Step {
 // Selecting returns the budgets that count for the eviction of a pod.
 func (in *DisruptionInput) Selecting(pod *corev1.Pod) (budgets []*policyv1.PodDisruptionBudget) {
 	for _, budget := range in.Budgets {
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err == nil && budget.Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels)) {
+		if budget.Namespace != pod.Namespace {
+			continue
+		}
+		if selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err == nil && selector.Matches(labels.Set(pod.Labels)) {
 			budgets = append(budgets, budget)
 		}
 	}
@@ -294,10 +296,21 @@ func (d *disruption) guarded(pod *corev1.Pod, budget *policyv1.PodDisruptionBudg
 	if current != nil && current.Name == budget.Name && !current.Since.IsZero() {
 		lines = append(lines, "it has done so for "+duration.HumanDuration(max(0, d.Now.Sub(current.Since.Time))))
 	}
-	if longest, _ := guard.MaxDuration(budget); longest > 0 {
+	if d.released(pod) && (d.Operation == Delete || excludesExempt(budget)) {
 		lines = append(lines, fmt.Sprintf("Seamark's manager frees it after %s: %s", budget.Annotations[v1alpha1.GuardMaxDurationKey], v1alpha1.GuardMaxDurationKey))
 	}
 	return lines
+}
+
+// released reports whether the manager releases the pod when its guards reach their maximum.
+func (d *disruption) released(pod *corev1.Pod) bool {
+	var guards []*policyv1.PodDisruptionBudget
+	for _, budget := range d.Budgets {
+		if budget.Namespace == pod.Namespace && guard.Is(budget.Labels) {
+			guards = append(guards, budget)
+		}
+	}
+	return guard.Limits(guards).Decide(pod, nil, d.Now).Limit.Max > 0
 }
 
 // frees returns which labels the budget no longer selects: those that markers write, or for a guard without these, all.

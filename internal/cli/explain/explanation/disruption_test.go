@@ -70,6 +70,7 @@ func TestDisruption(t *testing.T) {
 		frees                      = `it is free when the label does not match "idle notin (true)", which the probe game#idle sets`
 		atOnce, syncFailed, scaled = "the label seamark.dev/guard-exempt of the pod frees it at once", policyv1.SyncFailedReason, `found no controllers for pod "game-0"`
 	)
+	const never2h = "not 2h"
 	label := func(key, value string) func(*in) { return func(i *in) { i.Pods[0].Labels[key] = value } }
 	phase := func(p corev1.PodPhase) func(*in) { return func(i *in) { i.Pods[0].Status.Phase = p } }
 	unready := func(edit func(*policyv1.PodDisruptionBudget)) func(*in) {
@@ -79,6 +80,10 @@ func TestDisruption(t *testing.T) {
 		}
 	}
 	budget := func(edit func(*policyv1.PodDisruptionBudget)) func(*in) { return func(i *in) { edit(i.Budgets[0]) } }
+	limited := func(i *in) {
+		i.Budgets[0].Annotations = map[string]string{v1alpha1.GuardMaxDurationKey: "2h"}
+		i.Pods[0].Status.StartTime = new(ago(time.Minute))
+	}
 	both := []*policyv1.PodDisruptionBudget{busyGames(), ordinary()}
 	guards, two := []*policyv1.PodDisruptionBudget{busyGames()}, []*policyv1.PodDisruptionBudget{ordinary()}
 	for name, test := range map[string]struct {
@@ -93,9 +98,17 @@ func TestDisruption(t *testing.T) {
 		"guarded since": {remove, guards, func(i *in) {
 			i.Guards = map[types.NamespacedName]*probestatus.Guard{{Namespace: "ns", Name: "game-0"}: {Name: "busy-games", Since: ago(time.Hour)}}
 		}, later, "", "it has done so for 60m"},
-		"guarded at most": {evict, guards, budget(func(b *policyv1.PodDisruptionBudget) {
-			b.Annotations = map[string]string{v1alpha1.GuardMaxDurationKey: "2h"}
-		}), later, "", "Seamark's manager frees it after 2h"},
+		"guarded at most": {evict, guards, limited, later, "", "Seamark's manager frees it after 2h"},
+		"guarded at most, no exit": {evict, guards, func(i *in) {
+			limited(i)
+			i.Budgets[0].Spec.Selector.MatchExpressions = i.Budgets[0].Spec.Selector.MatchExpressions[:1]
+		}, later, "", never2h},
+		"guarded at most, another one for ever": {remove, guards, func(i *in) {
+			limited(i)
+			other := busyGames()
+			other.Name = "zoo"
+			i.Budgets = append(i.Budgets, other)
+		}, later, "busy-games, zoo guards it", never2h},
 		"guarded, exit":          {remove, guards, label("idle", "false"), later, "", atOnce},
 		"guarded, not exempt":    {remove, guards, label("idle", "false"), later, "", `sets: it is "false"`},
 		"guarded, users":         {remove, guards, nil, later, "", "policies.guards.exemptUsers"},
@@ -169,7 +182,12 @@ func TestDisruption(t *testing.T) {
 			x := explanation.Disruption(given)
 			step := x.Steps[0]
 			refused := step.Verdict == later || step.Verdict == never
-			if step.Verdict != test.want || !strings.Contains(step.Text, test.text) || !strings.Contains(strings.Join(step.Evidence, "\n"), test.evidence) {
+			evidence := strings.Join(step.Evidence, "\n")
+			says := strings.Contains(evidence, test.evidence)
+			if test.evidence == never2h {
+				says = !strings.Contains(evidence, "2h")
+			}
+			if step.Verdict != test.want || !strings.Contains(step.Text, test.text) || !says {
 				t.Errorf("%+v; want %s, %q, %q", step, test.want, test.text, test.evidence)
 			}
 			if test.want == info || test.operation == drain && test.want == now && test.evidence == "" {

@@ -128,6 +128,9 @@ func (c *checker) checkGuard(s *scope, b *budget) {
 	if field, value := b.permits(); field != "" {
 		c.add(ruleGuardEvictions, b.object, "spec."+field, value+" permits evictions", "set maxUnavailable to 0")
 	}
+	if policy := b.spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
+		c.add(ruleGuardEvictions, b.object, "spec.unhealthyPodEvictionPolicy", "AlwaysAllow permits evictions of pods that are not ready", "remove the field")
+	}
 	if len(s.markers) == 0 {
 		return
 	}
