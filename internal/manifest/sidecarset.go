@@ -103,7 +103,7 @@ func (r *reader) choose(i *injector) {
 		}
 	}
 	for _, pod := range r.objects.Pods {
-		if i.Selects(pod, false) {
+		if i.Selects(pod) {
 			i.pods = append(i.pods, pod)
 		}
 	}

@@ -34,14 +34,17 @@ func New(set *v1alpha1.SidecarSet) (*Set, error) {
 	return &Set{set, revision}, err //nolint:wrapcheck // see above
 }
 
-// Selects reports whether the set selects the pod. Of a namespace, only the name is known: others is whether it counts as selected
-// by a selector that depends on more.
-func (s *Set) Selects(pod *corev1.Pod, others bool) bool {
-	namespace := labels.Set{corev1.LabelMetadataName: pod.Namespace}
-	return pod.Namespace != metav1.NamespaceSystem && matches(s.Spec.Selector, pod.Labels) &&
-		!slices.ContainsFunc(overlap.Namespaces(&s.Spec), func(selector *metav1.LabelSelector) bool {
-			return !matches(selector, namespace) && (!others || OnlyNames(selector))
-		})
+// Selects reports whether the set selects the pod, which has all its labels.
+func (s *Set) Selects(pod *corev1.Pod) bool {
+	return matches(s.Spec.Selector, pod.Labels) && s.SelectsNamespace(pod.Namespace, false)
+}
+
+// SelectsNamespace reports whether the set selects pods of a namespace. Only its name is known: others is whether it counts as
+// selected by a selector that depends on more.
+func (s *Set) SelectsNamespace(name string, others bool) bool {
+	return name != metav1.NamespaceSystem && !slices.ContainsFunc(overlap.Namespaces(&s.Spec), func(selector *metav1.LabelSelector) bool {
+		return !matches(selector, labels.Set{corev1.LabelMetadataName: name}) && (!others || OnlyNames(selector))
+	})
 }
 
 // matches reports whether the labels match a selector. The schema has checked it.

@@ -79,8 +79,12 @@ func TestCompare(t *testing.T) {
 				`a.yaml:11:5 container-not-found spec.probes[0].containerName: Deployment worker (b.yaml:1) has no container "setup" that probes can run in -> use the name of one of its containers, or of an init container with restartPolicy Always`,
 			},
 		},
-		"container of a SidecarSet":           {manifests: []string{agent, deployment, sidecars("")}},
-		"container of a SidecarSet, before":   {manifests: []string{sidecars("  injectionStrategy: {paused: true}\n"), deployment, agent}},
+		"container of a SidecarSet":         {manifests: []string{agent, deployment, sidecars("")}},
+		"container of a SidecarSet, before": {manifests: []string{sidecars("  injectionStrategy: {paused: true}\n"), deployment, agent}},
+		"container for labels of a controller": {manifests: []string{
+			agent, deployment, e(sidecars(""), "{matchLabels: {app: worker}}",
+				"{matchLabels: {statefulset.kubernetes.io/pod-name: worker-0}, matchExpressions: [{key: controller-revision-hash, operator: Exists}]}"),
+		}},
 		"container for labels of a namespace": {manifests: []string{agent, deployment, sidecars("  namespaceSelector: {matchLabels: {team: x}}\n")}},
 		"container of a SidecarSet for another namespace": {
 			manifests: []string{agent, deployment, sidecars("  namespace: other\n")},

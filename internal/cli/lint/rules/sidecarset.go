@@ -56,7 +56,7 @@ func (c *checker) compareSets() {
 	}
 	for _, set := range all {
 		for _, w := range c.workloads {
-			if !set.Selects(&w.pod, true) {
+			if !set.SelectsNamespace(w.pod.Namespace, true) || !requirementsOf(set.Spec.Selector).match(w.pod.Labels, controllerLabels()) {
 				continue
 			}
 			// A pod that cannot have the set stays without it. Pods may have one that is paused.
