@@ -22,6 +22,7 @@ func TestCompare(t *testing.T) {
 		return "apiVersion: apps.kruise.io/v1alpha1\nkind: SidecarSet\nmetadata: {name: agents}\nspec:\n" +
 			"  selector: {matchLabels: {app: worker}}\n  containers: [{name: agent, image: agent}]\n" + more
 	}
+	own := e(deployment, "- name: worker", "- name: agent")
 	const noCost = "      annotations:\n        controller.kubernetes.io/pod-deletion-cost: \"10\"\n"
 	linter := &rules.Linter{}
 	for name, test := range map[string]struct {
@@ -81,6 +82,18 @@ func TestCompare(t *testing.T) {
 		},
 		"container of a SidecarSet":         {manifests: []string{agent, deployment, sidecars("")}},
 		"container of a SidecarSet, before": {manifests: []string{sidecars("  injectionStrategy: {paused: true}\n"), deployment, agent}},
+		"container of a SidecarSet and of the pod": {
+			manifests: []string{agent, own, sidecars("")},
+			want: []string{
+				`c.yaml:1:1 sidecarset-not-accepted: a cluster refuses the pods of Deployment worker (b.yaml:1): the pod has a container "agent" of its own, as the set has: rename one of them, or exclude the pod from the selector of the set`,
+			},
+		},
+		"container of a SidecarSet and of the pod, paused":  {manifests: []string{agent, own, sidecars("  injectionStrategy: {paused: true}\n")}},
+		"container of a SidecarSet and of the pod, ignored": {manifests: []string{agent, own, e(sidecars(""), "{name: agents}", "{name: agents, annotations: {seamark.dev/injection-failure-policy: Ignore}}")}},
+		"container of a SidecarSet and of some pods":        {manifests: []string{agent, own, e(sidecars(""), "app: worker", "app: worker, statefulset.kubernetes.io/pod-name: x")}},
+		"container of a SidecarSet and of pods of some namespaces": {
+			manifests: []string{agent, own, sidecars("  namespaceSelector: {matchLabels: {team: x}}\n")},
+		},
 		"container for labels of a controller": {manifests: []string{
 			agent, deployment, e(sidecars(""), "{matchLabels: {app: worker}}",
 				"{matchLabels: {statefulset.kubernetes.io/pod-name: worker-0}, matchExpressions: [{key: controller-revision-hash, operator: Exists}]}"),

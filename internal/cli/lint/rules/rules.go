@@ -124,7 +124,8 @@ var (
 	ruleNoPort      = Rule{"port-not-found", Error, "The container of the probe has no port with the name that the probe uses."}
 
 	ruleSidecarSet = Rule{
-		"sidecarset-not-accepted", Error, "A SidecarSet has what Seamark does not accept, or conflicts with another one that can select the same pods.",
+		"sidecarset-not-accepted", Error,
+		"A SidecarSet has what Seamark does not accept, or conflicts with a pod that it selects, or with another set that can select the same pods.",
 	}
 
 	ruleSchedule = Rule{

@@ -4,22 +4,28 @@
 package rules
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/sidecarset"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 )
 
 // sidecarSet is a SidecarSet.
 type sidecarSet struct {
 	*object
 	set *v1alpha1.SidecarSet
+	// injects is what an accepted set injects.
+	injects *sidecarset.Set
 }
 
 // sidecarSet reads a SidecarSet.
@@ -51,18 +57,32 @@ func (c *checker) compareSets() {
 		accepted = append(accepted, each.set)
 		// The schema has found a set without containers.
 		if set, err := sidecarset.New(each.set); err == nil {
-			all = append(all, set)
+			each.injects, all = set, append(all, set)
 		}
 	}
-	for _, set := range all {
+	for _, each := range c.sidecarSets {
 		for _, w := range c.workloads {
-			if !set.SelectsNamespace(w.pod.Namespace, true) || !requirementsOf(set.Spec.Selector).match(w.pod.Labels, controllerLabels()) {
-				continue
-			}
-			// A pod that cannot have the set stays without it. Pods may have one that is paused.
-			if injected, _, err := set.Inject(&w.pod, all, metav1.Time{}); err == nil {
-				w.pod = *injected
+			if each.injects != nil {
+				c.inject(each, w, all)
 			}
 		}
+	}
+}
+
+// inject injects the set into the pods of the workload if it can select them. Pods may have one that is paused.
+func (c *checker) inject(s *sidecarSet, w *workload, all []*sidecarset.Set) {
+	selector, open := requirementsOf(s.set.Spec.Selector), controllerLabels()
+	if !s.injects.SelectsNamespace(w.pod.Namespace, true) || !selector.match(w.pod.Labels, open) {
+		return
+	}
+	injected, _, err := s.injects.Inject(&w.pod, all, metav1.Time{})
+	refused := (*inject.RefusedError)(nil)
+	switch {
+	case err == nil:
+		w.pod = *injected
+	case !errors.As(err, &refused) || s.set.Spec.InjectionStrategy.Paused || s.set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore":
+		// The pods are created without the set.
+	case s.injects.SelectsNamespace(w.pod.Namespace, false) && !slices.ContainsFunc(selector, func(r labels.Requirement) bool { return open.Has(r.Key()) }):
+		c.add(ruleSidecarSet, s.object, "", fmt.Sprintf("a cluster refuses the pods of %s: %s", w.place(), refused.Reason), "")
 	}
 }
