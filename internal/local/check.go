@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest/environ"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
@@ -127,7 +128,7 @@ func warnings(objects *manifest.Objects, markers []*plan.Marker, pods []*pod) []
 	for _, p := range pods {
 		for _, machine := range p.machine.Containers() {
 			for _, each := range commandsOf(machine.Spec) {
-				if isAbsent(machine.Spec, each.command) {
+				if isAbsent(objects, p.object, machine.Spec, each.command) {
 					warn(objects.ContainerPlace(p.object, machine.Spec.Name, each.path), absent, "container", machine.Spec.Name, each.command[0])
 				}
 			}
@@ -138,7 +139,7 @@ func warnings(objects *manifest.Objects, markers []*plan.Marker, pods []*pod) []
 		}
 		for _, probe := range planned.Probes {
 			action, c := probe.Source.Probe.Exec, p.machine.Container(probe.Source.ContainerName)
-			if action != nil && c != nil && isAbsent(c.Spec, action.Command) {
+			if action != nil && c != nil && isAbsent(objects, p.object, c.Spec, action.Command) {
 				warn(probeAt(p, probe.ID, ".probe.exec.command[0]"), absent, "probe", probe.ID, action.Command[0])
 			}
 		}
@@ -179,13 +180,16 @@ func hookOf(hook *corev1.LifecycleHandler) []string {
 }
 
 // isAbsent reports whether a container cannot run the command because its program is not on this machine. Programs that depend on
-// variables or are in volumes do not count: what is there is not known before the run.
-func isAbsent(c *corev1.Container, command []string) bool {
-	setsPath := func(variable corev1.EnvVar) bool { return variable.Name == "PATH" }
-	if len(command) == 0 || strings.Contains(command[0], "$(") || slices.ContainsFunc(c.Env, setsPath) || len(named(c.VolumeMounts, command[:1])) > 0 {
+// variables, are in volumes, or may be files of init containers do not count: what is there is not known before the run.
+func isAbsent(objects *manifest.Objects, pod *corev1.Pod, c *corev1.Container, command []string) bool {
+	if len(command) == 0 || strings.Contains(command[0], "$(") || len(named(c.VolumeMounts, command[:1])) > 0 {
 		return false
 	}
-	if strings.Contains(command[0], "/") && !filepath.IsAbs(command[0]) {
+	if strings.Contains(command[0], "/") && (!filepath.IsAbs(command[0]) || len(pod.Spec.InitContainers) > 0) {
+		return false
+	}
+	declared := environ.For(c, environ.Sources{Pod: pod, ConfigMaps: objects.ConfigMaps, Secrets: objects.Secrets})
+	if _, setsPath := declared.Variables["PATH"]; setsPath {
 		return false
 	}
 	_, err := exec.LookPath(command[0])
