@@ -128,8 +128,12 @@ func warnings(objects *manifest.Objects, markers []*plan.Marker, pods []*pod) []
 	for _, p := range pods {
 		for _, machine := range p.machine.Containers() {
 			for _, each := range commandsOf(machine.Spec) {
+				name := machine.Spec.Name
+				if of, found := strings.CutSuffix(each.path, ".exec.command[0]"); found {
+					name += ": " + of
+				}
 				if isAbsent(objects, p.object, machine.Spec, each.command) {
-					warn(objects.ContainerPlace(p.object, machine.Spec.Name, each.path), absent, "container", machine.Spec.Name, each.command[0])
+					warn(objects.ContainerPlace(p.object, machine.Spec.Name, each.path), absent, "container", name, each.command[0])
 				}
 			}
 		}

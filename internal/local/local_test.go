@@ -99,8 +99,8 @@ func TestWarnings(t *testing.T) {
 	)
 	want := []string{
 		"test.yaml:28:8: PodProbeMarker c: selector matches no pods",
-		`test.yaml:9:37: Pod p: container main: no program "no-such-probe" on this machine`,
-		`test.yaml:10:44: Pod p: container main: no program "/missing/program" on this machine`,
+		`test.yaml:9:37: Pod p: container main: startupProbe: no program "no-such-probe" on this machine`,
+		`test.yaml:10:44: Pod p: container main: lifecycle.preStop: no program "/missing/program" on this machine`,
 		"test.yaml:16:3: probe a#one is skipped for pod p: container \"other\" not found",
 		"test.yaml:17:3: probe a#two is skipped for pod p: container \"main\" has no port \"https\"",
 		`test.yaml:33:135: probe d#one: no program "no-such-marker" on this machine`,
