@@ -134,7 +134,7 @@ spec:
 func TestMountPathIsNamed(t *testing.T) {
 	t.Parallel()
 	r := startPod(t, `
-  volumes: [{name: scripts, emptyDir: {}}, {name: data, emptyDir: {}}]
+  volumes: [{name: scripts, emptyDir: {}}, {name: data, emptyDir: {}}, {name: parent, emptyDir: {}}]
   restartPolicy: Always
   containers:
   - {name: missing, command: [/missing/scripts/run], volumeMounts: [{name: scripts, mountPath: /missing/scripts}]}
@@ -153,6 +153,12 @@ func TestMountPathIsNamed(t *testing.T) {
     command: [sh, -c, 'exec 2>/dev/null; echo >/missing/data/ready; sleep 1000']
     readinessProbe: {periodSeconds: 1, tcpSocket: {port: 9}}
     volumeMounts: [{name: data, mountPath: /missing/data}]
+  - name: portable
+    command: [sh, -c, 'ls ${SEAMARK_VOLUME_DATA:-$DATA} ${SEAMARK_VOLUME_SCRIPTS:-/missing}; sleep 1000']
+    env: [{name: DATA, value: /missing/data}]
+    readinessProbe: {periodSeconds: 1, exec: {command: ["false"]}}
+    livenessProbe: {periodSeconds: 1, failureThreshold: 100, exec: {command: [test, -e, /missing/scripts/sub/x]}}
+    volumeMounts: [{name: data, mountPath: /missing/data}, {name: scripts, mountPath: /missing/scripts/sub}, {name: parent, mountPath: /missing/scripts}]
 `)
 	for _, want := range []string{
 		"p/missing event Warning VolumeNotMounted /missing/scripts is the mount path of volume scripts (test.yaml:6:13), and a local run mounts nothing: " +
@@ -161,12 +167,18 @@ func TestMountPathIsNamed(t *testing.T) {
 		"p/hooked event Warning VolumeNotMounted /missing/scripts ",
 		"p/probed event Warning VolumeNotMounted /missing/data ",
 		"p/silent event Warning VolumeNotMounted /missing/data ",
+		"p/portable event Warning VolumeNotMounted /missing/scripts/sub ",
+		"p/portable event Warning Unhealthy Readiness",
 		"p/missing event Warning BackOff",
 	} {
 		r.await(want)
 	}
 	if n := r.count("p/missing event Warning VolumeNotMounted"); n != 1 {
 		t.Errorf("%d events of one container, want 1", n)
+	}
+	// The program uses the variables, and the probe names one path only, which is below another one.
+	if n := r.count("p/portable event Warning VolumeNotMounted"); n != 1 {
+		t.Errorf("%d events of the container that uses the variables, want 1", n)
 	}
 	// The variable in the liveness probe is the folder.
 	if n := r.count("p/probed event Warning VolumeNotMounted /missing/scripts"); n != 0 {

@@ -26,9 +26,10 @@ const reasonNotMounted = "VolumeNotMounted"
 const maxShownPath = 256
 
 // failed adds the events about a program, a hook or a probe of a container that has failed. It looks for mount paths in the texts about
-// it, in the program of the container and in its variables.
+// it, and then also in the program of the container and in its variables.
 func (l *loop) failed(now time.Time, p *pod, name string, texts ...string) {
 	if machine := p.machine.Container(name); machine != nil {
+		l.hint(now, p, machine.Spec, texts)
 		l.hint(now, p, machine.Spec, slices.Concat(texts, programOf(machine.Spec), valuesOf(machine.Spec)))
 	}
 }
@@ -38,20 +39,14 @@ func (l *loop) hint(now time.Time, p *pod, c *corev1.Container, texts []string) 
 	if l.stopping {
 		return
 	}
-	var mounts []corev1.VolumeMount
-	for _, mount := range c.VolumeMounts {
-		if _, hasFolder := p.volumes[mount.Name]; hasFolder && !p.hinted[c.Name+"/"+mount.Name] {
-			mounts = append(mounts, mount)
-		}
-	}
-	if len(mounts) == 0 {
-		return
-	}
 	for i := range texts {
 		// A mount path such as /tmp is also the beginning of the folders of the run.
 		texts[i] = strings.ReplaceAll(texts[i], l.keeper.Folder(), "")
 	}
-	for _, mount := range named(mounts, texts) {
+	for _, mount := range named(c.VolumeMounts, texts) {
+		if _, hasFolder := p.volumes[mount.Name]; !hasFolder || p.hinted[c.Name+"/"+mount.Name] {
+			continue
+		}
 		p.hinted[c.Name+"/"+mount.Name] = true
 		volume := mount.Name
 		if place := l.options.Objects.VolumePlace(p.object, mount.Name); place != "" {
@@ -87,8 +82,8 @@ func (l *loop) noticeLine(now time.Time, p *pod, container, line string) {
 	}
 }
 
-// named returns the mounts whose paths occur in the texts. A path in another one does not count as both. A text that has the variable of
-// the volume may have the path for a cluster.
+// named returns the mounts whose paths occur in the texts. A path in another one does not count as both. Texts of which one has the
+// variable of the volume may have the path for a cluster.
 func named(mounts []corev1.VolumeMount, texts []string) []corev1.VolumeMount {
 	longestFirst := slices.SortedStableFunc(slices.Values(mounts), func(a, b corev1.VolumeMount) int {
 		return cmp.Compare(len(b.MountPath), len(a.MountPath))
@@ -100,11 +95,10 @@ func named(mounts []corev1.VolumeMount, texts []string) []corev1.VolumeMount {
 		occurs := false
 		for i := range texts {
 			if has, rest := cutPaths(texts[i], at); has {
-				occurs = occurs || !strings.Contains(texts[i], environ.VolumeVariable(mount.Name))
-				texts[i] = rest
+				occurs, texts[i] = true, rest
 			}
 		}
-		if occurs {
+		if occurs && !slices.ContainsFunc(texts, regexp.MustCompile(`\b`+regexp.QuoteMeta(environ.VolumeVariable(mount.Name))+`\b`).MatchString) {
 			found = append(found, mount)
 		}
 	}

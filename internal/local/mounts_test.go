@@ -16,20 +16,22 @@ import (
 func TestNamedMounts(t *testing.T) {
 	mounts := []corev1.VolumeMount{{Name: "data", MountPath: "/data/"}, {Name: "sub", MountPath: "/data/sub"}, {Name: "root", MountPath: "/"}}
 	for text, want := range map[string]string{
-		"/data":                         "data",
-		"cat: /data/x: No such file":    "data",
-		"open '/data/sub/x'":            "sub",
-		"--data=/data --sub=/data/sub":  "sub data",
-		"cannot read /data.":            "data",
-		"/data2 /data.d /my/data":       "",
-		"relative/data ./data":          "",
-		"https://example.com/data":      "",
-		"PATH=/bin:/data":               "data",
-		"${SEAMARK_VOLUME_DATA:-/data}": "",
-		"":                              "",
+		"/data":                           "data",
+		"cat: /data/x: No such file":      "data",
+		"open '/data/sub/x'":              "sub",
+		"--data=/data --sub=/data/sub":    "sub data",
+		"cannot read /data.":              "data",
+		"/data2 /data.d /my/data":         "",
+		"relative/data ./data":            "",
+		"https://example.com/data":        "",
+		"PATH=/bin:/data":                 "data",
+		"${SEAMARK_VOLUME_DATA:-/data}":   "",
+		"$SEAMARK_VOLUME_DATA2 /data/x":   "data",
+		"$SEAMARK_VOLUME_DATA:-$D\n/data": "",
+		"":                                "",
 	} {
 		var names []string
-		for _, mount := range named(mounts, []string{text}) {
+		for _, mount := range named(mounts, strings.Split(text, "\n")) {
 			names = append(names, mount.Name)
 		}
 		if got := strings.Join(names, " "); got != want {
