@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -210,9 +209,6 @@ func kindOf(name string) (*kinds.Kind, error) {
 	return nil, nil //nolint:nilnil // kubectl knows it
 }
 
-// maxTypos is in how many letters a misspelled kind differs. Other words are kinds of other groups.
-const maxTypos = 2
-
 // Misspelled returns the name of the kind of apps.kruise.io of which a name without a group is a misspelling, empty if there is none.
 func Misspelled(name string) string {
 	name = strings.ToLower(name)
@@ -220,11 +216,10 @@ func Misspelled(name string) string {
 	for _, kind := range kinds.Table() {
 		known = append(known, strings.ToLower(kind.Kind), kind.Resource)
 	}
-	similar := text.Closest(name, known)
-	if kinds.ByName(name) != nil || levenshtein.ComputeDistance(name, similar) > maxTypos {
+	if kinds.ByName(name) != nil {
 		return ""
 	}
-	return similar
+	return text.Typo(name, known)
 }
 
 // names returns the kinds.

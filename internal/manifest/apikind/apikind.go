@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -119,10 +118,8 @@ func fix(gvk schema.GroupVersionKind, group []schema.GroupVersionKind) string {
 	return "use one of " + strings.Join(names, ", ")
 }
 
-// maxTypos is in how many letters a misspelled kind of Kubernetes differs. Other unknown kinds can be those of a newer version.
-const maxTypos = 2
-
-// misspelled returns the problem of a kind that a group of Kubernetes does not have, if it has a similar one.
+// misspelled returns the problem of a kind that a group of Kubernetes does not have, if it has a similar one. Other unknown kinds can be
+// those of a newer version.
 func misspelled(gvk schema.GroupVersionKind) *Problem {
 	names := sets.New[string]()
 	for kind := range scheme.Scheme.AllKnownTypes() {
@@ -130,8 +127,8 @@ func misspelled(gvk schema.GroupVersionKind) *Problem {
 			names.Insert(kind.Kind)
 		}
 	}
-	similar := text.Closest(gvk.Kind, sets.List(names))
-	if names.Has(gvk.Kind) || similar == "" || levenshtein.ComputeDistance(similar, gvk.Kind) > maxTypos {
+	similar := text.Typo(gvk.Kind, sets.List(names))
+	if names.Has(gvk.Kind) || similar == "" {
 		return nil
 	}
 	return &Problem{Unknown, "kind", fmt.Sprintf("%q is not a kind of %s", gvk.Kind, gvk.GroupVersion()), text.DidYouMean(similar)}

@@ -4,13 +4,13 @@
 package schema
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -23,8 +23,6 @@ const (
 	maxPath = 1000
 	// maxPlaces is how many places a suggestion names. A name that more places have means nothing alone.
 	maxPlaces = 3
-	// maxTypos is in how many letters a name of the same level differs that comes before the same name of another level.
-	maxTypos = 2
 	// maxDepth bounds how far below a field its names are searched: pods have no deeper fields.
 	maxDepth = 7
 )
@@ -66,14 +64,9 @@ func Advice(path string, t reflect.Type, value any) string {
 		}
 		parents = append(parents, place{join(last.path, step), next})
 	}
-	meant := text.Closest(name, slices.Sorted(maps.Keys(fieldsOf(parents[len(parents)-1].of))))
-	if meant != "" && levenshtein.ComputeDistance(strings.ToLower(meant), strings.ToLower(name)) <= maxTypos {
-		return text.DidYouMean(meant)
-	}
-	if advice := moved(parents, name, value); advice != "" || meant == "" {
-		return advice
-	}
-	return text.DidYouMean(meant)
+	// A misspelled name of the same level comes before the same name of another level.
+	known := slices.Sorted(maps.Keys(fieldsOf(parents[len(parents)-1].of)))
+	return cmp.Or(text.DidYouMean(text.Typo(name, known)), moved(parents, name, value), text.DidYouMean(text.Closest(name, known)))
 }
 
 // moved returns where the field belongs that is at the end of the parents, or nothing if it is not known.

@@ -116,6 +116,18 @@ func Closest(word string, candidates []string) string {
 	return best
 }
 
+// maxTypos is in how many letters a misspelled word differs.
+const maxTypos = 2
+
+// Typo returns the closest candidate if the word is a misspelling of it, so that it is hardly another word.
+func Typo(word string, candidates []string) string {
+	closest := Closest(word, candidates)
+	if levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(closest)) > maxTypos {
+		return ""
+	}
+	return closest
+}
+
 // minPrefix is the number of characters from which names that begin with a word are similar to it.
 const minPrefix = 2
 

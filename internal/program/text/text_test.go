@@ -119,6 +119,12 @@ func TestClosest(t *testing.T) {
 	}
 }
 
+func TestTypo(t *testing.T) {
+	expect.Equal(t, "two letters", "Worker", text.Typo("wroker", []string{"Worker"}))
+	expect.Equal(t, "three letters", "", text.Typo("Dplymnt", []string{"Deployment"}))
+	expect.Equal(t, "not similar", "", text.Typo("x", nil))
+}
+
 func TestList(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	for limit, want := range map[int]string{1: "a and 2 more", 2: "a, b and 1 more", 3: "a, b, c", 4: "a, b, c"} {
