@@ -65,10 +65,11 @@ func disrupt(operation explanation.Operation, budgets ...*policyv1.PodDisruption
 func TestDisruption(t *testing.T) {
 	type in = explanation.DisruptionInput
 	const (
-		now, later, never, info    = explanation.Now, explanation.Later, explanation.Never, explanation.Info
-		remove, evict, drain       = explanation.Delete, explanation.Evict, explanation.Drain
-		frees                      = `it is free when the label does not match "idle notin (true)", which the probe game#idle sets`
-		atOnce, syncFailed, scaled = "the label seamark.dev/guard-exempt of the pod frees it at once", policyv1.SyncFailedReason, `found no controllers for pod "game-0"`
+		now, later, never, info = explanation.Now, explanation.Later, explanation.Never, explanation.Info
+		remove, evict, drain    = explanation.Delete, explanation.Evict, explanation.Drain
+		frees                   = `it is free when the label does not match "idle notin (true)", which the probe game#idle sets`
+		atOnce                  = "the label seamark.dev/guard-exempt of the pod frees it at once"
+		syncFailed, scaled      = policyv1.SyncFailedReason, `found no controllers for pod "game-0"`
 	)
 	const never2h = "not 2h"
 	label := func(key, value string) func(*in) { return func(i *in) { i.Pods[0].Labels[key] = value } }
@@ -109,17 +110,19 @@ func TestDisruption(t *testing.T) {
 			other.Name = "zoo"
 			i.Budgets = append(i.Budgets, other)
 		}, later, "busy-games, zoo guards it", never2h},
-		"guarded, exit":          {remove, guards, label("idle", "false"), later, "", atOnce},
-		"guarded, not exempt":    {remove, guards, label("idle", "false"), later, "", `sets: it is "false"`},
-		"guarded, users":         {remove, guards, nil, later, "", "policies.guards.exemptUsers"},
-		"other marker":           {remove, guards, func(i *in) { i.Markers[0].Namespace = "a" }, later, "", `"app=game,idle notin (true)", which no marker sets`},
-		"markers unread":         {remove, guards, unreadMarkers, later, "", `"app=game,idle notin (true)"`},
-		"free":                   {remove, guards, label("idle", "true"), now, "no guard protects it", ""},
-		"exempt":                 {remove, guards, label(v1alpha1.GuardExemptKey, ""), now, "no guard", ""},
-		"other namespace":        {remove, guards, budget(func(b *policyv1.PodDisruptionBudget) { b.Namespace = "a" }), now, "no guard", ""},
-		"pending":                {remove, guards, phase(corev1.PodPending), now, "no guard", ""},
-		"ordinary budget":        {remove, two, nil, now, "no guard protects it", ""},
-		"no policy":              {remove, guards, func(i *in) { i.Policy = nil }, now, "busy-games does not hold it: the policy seamark-guards is not", "policies.guards.enabled"},
+		"guarded, exit":       {remove, guards, label("idle", "false"), later, "", atOnce},
+		"guarded, not exempt": {remove, guards, label("idle", "false"), later, "", `sets: it is "false"`},
+		"guarded, users":      {remove, guards, nil, later, "", "policies.guards.exemptUsers"},
+		"other marker":        {remove, guards, func(i *in) { i.Markers[0].Namespace = "a" }, later, "", `"app=game,idle notin (true)", which no marker sets`},
+		"markers unread":      {remove, guards, unreadMarkers, later, "", `"app=game,idle notin (true)"`},
+		"free":                {remove, guards, label("idle", "true"), now, "no guard protects it", ""},
+		"exempt":              {remove, guards, label(v1alpha1.GuardExemptKey, ""), now, "no guard", ""},
+		"other namespace":     {remove, guards, budget(func(b *policyv1.PodDisruptionBudget) { b.Namespace = "a" }), now, "no guard", ""},
+		"pending":             {remove, guards, phase(corev1.PodPending), now, "no guard", ""},
+		"ordinary budget":     {remove, two, nil, now, "no guard protects it", ""},
+		"no policy": {
+			remove, guards, func(i *in) { i.Policy = nil }, now, "busy-games does not hold it: the policy seamark-guards is not", "policies.guards.enabled",
+		},
 		"no binding":             {remove, guards, func(i *in) { i.Binding = nil }, now, "does not hold it", ""},
 		"no denial":              {remove, guards, func(i *in) { i.Binding.Spec.ValidationActions = nil }, now, "does not hold it", ""},
 		"policy unread":          {remove, guards, unreadPolicy, later, "guards it", "if the policy seamark-guards is installed: no permission"},
@@ -156,16 +159,24 @@ func TestDisruption(t *testing.T) {
 		"evict unready, always": {evict, two, unready(func(b *policyv1.PodDisruptionBudget) {
 			b.Spec.UnhealthyPodEvictionPolicy, b.Status.ObservedGeneration = new(policyv1.AlwaysAllow), 0
 		}), now, "unhealthyPodEvictionPolicy AlwaysAllow", ""},
-		"evict unready, healthy":   {evict, two, unready(func(*policyv1.PodDisruptionBudget) {}), now, "it is not ready, and PodDisruptionBudget two needs 2", ""},
-		"evict unready, unhealthy": {evict, two, unready(func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy = 1 }), later, "needs 2 healthy pods and has 1", ""},
-		"evict unready, empty":     {evict, two, unready(func(b *policyv1.PodDisruptionBudget) { b.Status.DesiredHealthy = 0 }), later, "needs 0 healthy pods", ""},
-		"evict ready, always":      {evict, two, budget(func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow) }), later, "", ""},
-		"drain guarded":            {drain, guards, nil, later, "guards it", frees},
-		"drain a mirror pod":       {drain, two, func(i *in) { i.Pods[0].Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""} }, info, "drain leaves it", ""},
-		"drain a daemon":           {drain, two, owner("apps/v1", "DaemonSet"), info, "drain leaves it with --ignore-daemonsets", ""},
-		"drain our daemon":         {drain, nil, owner("apps.kruise.io/v1alpha1", "DaemonSet"), now, "no PodDisruptionBudget", "drain needs --force: kubectl takes it"},
-		"drain a bare pod":         {drain, nil, func(i *in) { i.Pods[0].OwnerReferences = nil }, now, "", "drain needs --force"},
-		"drain a finished one":     {drain, two, func(i *in) { i.Pods[0].OwnerReferences, i.Pods[0].Status.Phase = nil, corev1.PodSucceeded }, now, "Succeeded", ""},
+		"evict unready, healthy": {evict, two, unready(func(*policyv1.PodDisruptionBudget) {}), now, "it is not ready, and PodDisruptionBudget two needs 2", ""},
+		"evict unready, unhealthy": {
+			evict, two, unready(func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy = 1 }), later, "needs 2 healthy pods and has 1", "",
+		},
+		"evict unready, empty": {evict, two, unready(func(b *policyv1.PodDisruptionBudget) { b.Status.DesiredHealthy = 0 }), later, "needs 0 healthy pods", ""},
+		"evict ready, always": {
+			evict, two, budget(func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow) }), later, "", "",
+		},
+		"drain guarded": {drain, guards, nil, later, "guards it", frees},
+		"drain a mirror pod": {
+			drain, two, func(i *in) { i.Pods[0].Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""} }, info, "drain leaves it", "",
+		},
+		"drain a daemon": {drain, two, owner("apps/v1", "DaemonSet"), info, "drain leaves it with --ignore-daemonsets", ""},
+		"drain our daemon": {
+			drain, nil, owner("apps.kruise.io/v1alpha1", "DaemonSet"), now, "no PodDisruptionBudget", "drain needs --force: kubectl takes it",
+		},
+		"drain a bare pod":     {drain, nil, func(i *in) { i.Pods[0].OwnerReferences = nil }, now, "", "drain needs --force"},
+		"drain a finished one": {drain, two, func(i *in) { i.Pods[0].OwnerReferences, i.Pods[0].Status.Phase = nil, corev1.PodSucceeded }, now, "Succeeded", ""},
 		"drain a volume": {drain, nil, func(i *in) {
 			i.Pods[0].Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		}, now, "", "drain needs --delete-emptydir-data"},
