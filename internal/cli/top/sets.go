@@ -8,7 +8,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -57,14 +59,24 @@ func (o *Options) readSets(ctx context.Context, reader client.Reader, namespace 
 
 // warnOfSets prints a warning that kinds of sets are not shown, without those that are not installed.
 func (o *Options) warnOfSets(unread []permission.Missing) {
-	var reasons []string
+	resources := map[string][]string{}
+	namespace, which := "", "some sets"
 	for _, missing := range unread {
 		if missing.Verb != "" {
-			reasons = append(reasons, missing.String())
+			resources[missing.Verb], namespace = append(resources[missing.Verb], string(missing.Resource)), missing.Namespace
 		}
 	}
+	if len(unread) == len(clustersource.SetKinds()) {
+		which = "sets"
+	}
+	var reasons []string
+	for _, verb := range slices.Sorted(maps.Keys(resources)) {
+		slices.Sort(resources[verb])
+		all := permission.Resource(strings.Join(resources[verb], ", "))
+		reasons = append(reasons, permission.Missing{Resource: all, Verb: verb, Namespace: namespace}.String())
+	}
 	if len(reasons) > 0 {
-		fmt.Fprintf(o.ErrOut, "Warning: sets are not shown: %s\n", strings.Join(reasons, "; "))
+		fmt.Fprintf(o.ErrOut, "Warning: %s are not shown: %s\n", which, strings.Join(reasons, "; "))
 	}
 }
 
@@ -77,16 +89,19 @@ func (o *Options) followSets(ctx context.Context, connection cluster.Connection,
 	signal := live.NewSignal()
 	collections := map[string]*live.Collection[client.Object]{}
 	var resources []live.Resource
+	kinds := map[permission.Resource]string{}
 	var unread []permission.Missing
 	for _, kind := range clustersource.SetKinds() {
 		collections[kind.Kind] = live.NewCollection(signal, live.All, clustersource.TrimSet, signal.Touch)
 		resource := permission.Resource(kind.Definition())
+		kinds[resource] = kind.Kind
 		resources = append(resources, live.ResourceOf(resource, connection.Namespace, kind.NewList(), collections[kind.Kind]))
 	}
 	stop, err = live.Follow(ctx, connection.Client, resources, func(missing permission.Missing) error {
 		signal.Lock()
 		defer signal.Unlock()
 		unread = append(unread, missing)
+		delete(collections, kinds[missing.Resource]) // It may have been listed, and would not change.
 		return nil
 	}, notices.Add)
 	o.warnOfSets(unread)

@@ -6,6 +6,7 @@ package top
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -85,12 +87,51 @@ func TestReadSets(t *testing.T) {
 	sets, err := o.readSets(t.Context(), api, "games")
 	expect.NoError(t, err)
 	expect.Equal(t, "sets", []string{"CloneSet games/arena NotObserved"}, []string{sets[0].String() + " " + sets[0].Phase})
-	const warning = "Warning: sets are not shown: no permission to list daemonsets.apps.kruise.io in namespace games\n"
+	const warning = "Warning: some sets are not shown: no permission to list daemonsets.apps.kruise.io in namespace games\n"
 	expect.Equal(t, "warning", warning, errOut.String())
 	o.Node = "node-1"
 	sets, err = o.readSets(t.Context(), api, "games")
 	expect.NoError(t, err)
 	expect.Equal(t, "sets of a node", 0, len(sets))
+}
+
+// Sets that may not be watched are not shown as they were listed.
+func TestFollowSets(t *testing.T) {
+	const inNamespace = " in namespace games\n"
+	for name, test := range map[string]struct {
+		refused []string
+		sets    int
+		want    string
+	}{
+		"all may be watched": {sets: 2},
+		"one kind":           {[]string{"CloneSet"}, 1, "Warning: some sets are not shown: no permission to watch clonesets.apps.kruise.io" + inNamespace},
+		"all kinds": {
+			[]string{"CloneSet", "DaemonSet", "StatefulSet"}, 0,
+			"Warning: sets are not shown: no permission to watch clonesets.apps.kruise.io, daemonsets.apps.kruise.io, statefulsets.apps.kruise.io" + inNamespace,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streams, _, _, errOut := genericiooptions.NewTestIOStreams()
+			o := Options{IOStreams: streams}
+			meta := metav1.ObjectMeta{Namespace: "games", Name: "arena"}
+			api := fakeapi.Client(t, &v1alpha1.CloneSet{ObjectMeta: meta}, &v1alpha1.DaemonSet{ObjectMeta: meta}).
+				WithInterceptorFuncs(interceptor.Funcs{
+					Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+						for _, kind := range test.refused {
+							if strings.Contains(fmt.Sprintf("%T", list), "."+kind) {
+								return nil, apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", nil)
+							}
+						}
+						return c.Watch(ctx, list, opts...)
+					},
+				}).Build()
+			sets, stop, err := o.followSets(t.Context(), cluster.Connection{Client: api, Namespace: "games"}, nil)
+			expect.NoError(t, err)
+			defer stop()
+			expect.Equal(t, "sets", test.sets, len(sets()))
+			expect.Equal(t, "warning", test.want, errOut.String())
+		})
+	}
 }
 
 func TestFlags(t *testing.T) {
