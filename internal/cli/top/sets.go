@@ -143,7 +143,10 @@ func setLines(sets []model.Set, more int, colors bool) []string {
 		fmt.Fprintf(table, "%s\t%s\t%d/%d\t%d/%d\t%s\t%s\n", s.Namespace, nameOf(s), s.Updated, s.Desired, s.Available, s.Desired,
 			s.Phase, text.Truncate(strings.Join(strings.Fields(s.Message), " "), maxSetMessage))
 	}
-	if more > 0 {
+	switch {
+	case more > 0 && len(sets) == model.MaxSets:
+		fmt.Fprintf(table, "%d more: at most %d sets are shown\n", more, model.MaxSets)
+	case more > 0:
 		fmt.Fprintf(table, "%d more: use --rows\n", more)
 	}
 	// A buffer accepts everything.

@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/web/history"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // Options are the flags of `seamark top`, which New describes.
@@ -61,8 +62,8 @@ default. If an event combines several changes, those within the window are estim
 With --watch, a terminal shows the current table until you press q or Ctrl-C. Other keys show
 more about the worst probe of the selected row: e is "seamark explain", t "seamark timeline",
 l the logs of the container, and x or r "seamark test", which runs the probe once. On a set, e is
-"seamark explain". Esc returns to the table. --watch needs the permission to watch what is listed; "seamark get --watch" also works
-without a terminal.`
+"seamark explain". Esc returns to the table. --watch needs the permission to watch what is listed;
+"seamark get --watch" also works without a terminal.`
 
 const example = `  # The worst 20 in all namespaces
   seamark top -A
@@ -98,7 +99,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	flags := command.Flags()
 	flags.StringVar(&o.Node, "node", "", "show only pods on this node")
 	o.Selector.AddTo(command)
-	flags.IntVarP(&o.Rows, "rows", "N", o.Rows, "maximum number of rows of each table")
+	flags.IntVarP(&o.Rows, "rows", "N", o.Rows, fmt.Sprintf("maximum number of rows of each table; at most %d sets are shown", model.MaxSets))
 	flags.DurationVar(&o.Window, "window", o.Window, "how far back changes count")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "update the table on the terminal; keys explain and test the selected row")
 	o.Flags.CompleteNames(command, "node", permission.Nodes)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +63,10 @@ func TestPrintSets(t *testing.T) {
 	expect.NoError(t, printSets(&out, sets, more))
 	expect.NoError(t, printSets(&out, nil, 0))
 	expect.Equal(t, "table", want, out.String())
+	o.Rows = 2 * model.MaxSets
+	sets, more = o.firstSets(slices.Repeat([]model.Set{topSet("a", false)}, model.MaxSets+2))
+	last := "2 more: at most 1000 sets are shown"
+	expect.Equal(t, "last line", []string{last}, setLines(sets, more, false)[model.MaxSets+2:])
 	colored := clitest.CheckColors(t, func(out io.Writer) error { return printSets(out, []model.Set{topSet("a", true), done}, 0) })
 	for _, part := range []string{"  \x1b[31mProgressing\x1b[m  1 of", "  \x1b[32mComplete\x1b[m     "} {
 		if !strings.Contains(colored, part) {
