@@ -44,7 +44,13 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	o.Check = o.parseRequirements
-	targets, err := o.Targets(cmd.Context(), args)
+	ctx := cmd.Context()
+	if o.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
+	}
+	targets, err := o.Targets(ctx, args)
 	switch {
 	case errors.Is(err, target.ErrOthers) && len(o.For) > 1:
 		return fmt.Errorf("--for: %q is invalid: must be one for objects of other groups than apps.kruise.io", o.For[1])
@@ -52,16 +58,18 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 		return o.PassOn(cmd, args)
 	case o.Listed != nil && len(o.Listed.Items) == 0 && !slices.ContainsFunc(o.For, func(text string) bool { return text != "delete" }):
 		return nil // As kubectl.
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return o.unanswered()
 	case err != nil:
 		return err
 	}
 	changes := live.NewSignal()
 	objects, resources := watchedObjects(changes, targets, o.Listed)
-	return o.wait(cmd.Context(), targets[0].Connection, changes, resources, func() (verdicts []until.Verdict, err error) {
+	return o.wait(ctx, targets[0].Connection, changes, resources, func() (verdicts []until.Verdict, err error) {
 		changes.Lock()
 		defer changes.Unlock()
 		for _, object := range objects {
-			of, err := object.verdicts(cmd.Context(), o.requirements)
+			of, err := object.verdicts(ctx, o.requirements)
 			if err != nil {
 				return nil, err
 			}

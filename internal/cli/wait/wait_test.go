@@ -112,7 +112,7 @@ func eventOf(pod, reason string) *corev1.Event {
 
 // wait runs the command in namespace shop, applies the changes one second after another, and returns
 // the output, the exit code and the time that has passed. Requests for which refuse returns true are
-// forbidden. Sets must be listed once at most.
+// forbidden, and a list of objects with the label app=hangs is never answered. Sets must be listed once at most.
 func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string) (output string, code int, after time.Duration) {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
@@ -128,6 +128,10 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
 				if refuse != nil && refuse(l) {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no role"))
+				}
+				if (&client.ListOptions{}).ApplyOptions(options).AsListOptions().LabelSelector == "app=hangs" {
+					<-ctx.Done()
+					return ctx.Err()
 				}
 				if _, is := l.(*unstructured.UnstructuredList); is {
 					if lists++; lists > 1 {
@@ -296,6 +300,10 @@ func TestWait(t *testing.T) {
 		},
 		"no set with the labels": {
 			args: []string{"cloneset", "-l", "app=none", "--for", "create"}, code: exit.Failed, want: "no matching resources found: no clonesets with the labels",
+		},
+		"the first list hangs": {
+			args: []string{"cloneset", "-l", "app=hangs", "--for", "delete", "--timeout", "2s"}, code: exit.Access, after: 2 * time.Second,
+			want: "Error: the cluster has not answered within --timeout=2s",
 		},
 		"no set to be deleted": {args: []string{"cloneset", "-l", "app=none", "--for", "delete"}},
 		"another group with labels": {

@@ -73,7 +73,7 @@ func (o *options) wait(
 	defer stop()
 	verdicts, err := o.watch(ctx, connection, changes, resources, evaluate)
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		return exit.Failure(errors.New("interrupted"))
 	case err != nil:
 		return err
@@ -107,9 +107,14 @@ func (o *options) watch(
 	case exit.Code(err) == exit.Access:
 		return nil, fmt.Errorf("timed out after %s: %w", o.Timeout, err)
 	case verdicts == nil:
-		return nil, exit.NoAccess(fmt.Errorf("the cluster has not answered within --timeout=%s", o.Timeout))
+		return nil, o.unanswered()
 	}
 	return verdicts, nil
+}
+
+// unanswered returns the error that nothing could be listed within the timeout.
+func (o *options) unanswered() error {
+	return exit.NoAccess(fmt.Errorf("the cluster has not answered within --timeout=%s", o.Timeout))
 }
 
 // trim removes what no expression refers to.
