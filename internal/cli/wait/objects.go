@@ -54,6 +54,9 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 	switch {
 	case errors.Is(err, target.ErrOthers) && len(o.For) > 1:
 		return fmt.Errorf("--for: %q is invalid: must be one for objects of other groups than apps.kruise.io", o.For[1])
+	case errors.Is(err, target.ErrOthers) && !isOfKubectl(o.For[0], "condition"):
+		_, err := until.ParseObject(o.For[0])
+		return fmt.Errorf("--for: %w, because %q names no pods", err, strings.Join(args, " "))
 	case errors.Is(err, target.ErrOthers):
 		return o.PassOn(cmd, args)
 	case o.Listed != nil && len(o.Listed.Items) == 0 && !slices.ContainsFunc(o.For, func(text string) bool { return text != "delete" }):

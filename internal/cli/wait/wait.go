@@ -107,13 +107,13 @@ func newCommand(targets *target.Flags, program string) *cobra.Command {
 		Long:    long,
 		Example: fmt.Sprintf(example, program),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.selects() && len(args) == 1 && slices.Contains([]string{"pod", "pods", "po"}, args[0]) {
+			if o.selects() && len(args) == 1 && slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(args[0])) {
 				args = nil
 			}
 			switch {
 			case o.isOfObjects(args):
 				return o.runObjects(cmd, args)
-			case slices.ContainsFunc(o.For, isOfKubectl):
+			case slices.ContainsFunc(o.For, func(text string) bool { return isOfKubectl(text) }):
 				return o.passPods(cmd, args)
 			}
 			if err := o.Complete(args); err != nil {
@@ -165,10 +165,10 @@ func (o *options) selects() bool { return o.All || o.Selector.Text != "" }
 // isOfPod reports whether an expression names its pods.
 func isOfPod(expression string) bool { return strings.HasPrefix(strings.TrimSpace(expression), "pod/") }
 
-// isOfKubectl reports whether an expression is one for pods that only kubectl knows.
-func isOfKubectl(expression string) bool {
+// isOfKubectl reports whether an expression is one for pods that only kubectl knows, or has one of the other forms.
+func isOfKubectl(expression string, others ...string) bool {
 	form, _, _ := strings.Cut(strings.TrimSpace(expression), "=")
-	return slices.Contains([]string{"create", "delete", "jsonpath"}, form)
+	return slices.Contains(append(others, "create", "delete", "jsonpath"), strings.ToLower(form))
 }
 
 // passPods passes the wait for pods to kubectl.

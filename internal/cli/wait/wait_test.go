@@ -291,7 +291,13 @@ func TestWait(t *testing.T) {
 		"pods with labels, as in kubectl": {
 			args: []string{"pod", "-l", "app=db", "--for", "label=role=primary", "--any"}, want: "pods -l app=db label=role=primary: met\n",
 		},
-		"all pods": {args: []string{"pods", "--all", "--for", "label=role=primary", "--any"}, want: "pods --all label=role=primary: met\n"},
+		"all pods":                {args: []string{"pods", "--all", "--for", "label=role=primary", "--any"}, want: "pods --all label=role=primary: met\n"},
+		"all pods, with the kind": {args: []string{"Pod", "--all", "--for", "label=role=primary", "--any"}, want: "pods --all label=role=primary: met\n"},
+		"all pods, and a name": {
+			args: []string{"--all", "db-0", "--for", "label=a"}, code: exit.Usage,
+			want: `--for: "label=a" is invalid: must be one of condition=TYPE[=STATUS], jsonpath={PATH}[=VALUE], create, delete, because "db-0" names no pods`,
+		},
+		"kubectl ignores the case of a form": {args: []string{"deployment/web", "--for", "Delete"}, want: "kubectl wait --for=Delete -- deployment/web"},
 		"all sets": {
 			args: []string{"cloneset", "--all", "--for", "jsonpath={.status.observedGeneration}=2"},
 			// A set that is created later does not count.
