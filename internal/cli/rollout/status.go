@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +41,6 @@ permission is missing.`
 type status struct {
 	*options
 	watch    bool
-	timeout  time.Duration
 	revision int64
 }
 
@@ -52,15 +50,15 @@ func newStatus(o *options) *cobra.Command {
 	command := o.command("status", "Show the progress of a rollout until it is complete", statusHelp, s.follow)
 	flags := command.Flags()
 	flags.BoolVarP(&s.watch, "watch", "w", true, "wait until the rollout is complete")
-	flags.DurationVar(&s.timeout, "timeout", 0, "maximum time to wait for each object; 0 has no limit")
+	flags.DurationVar(&s.Timeout, "timeout", 0, "maximum time to wait for each object; 0 has no limit")
 	flags.Int64Var(&s.revision, "revision", 0, "fail if this is not the revision that pods are updated to; 0 is any")
 	return command
 }
 
 // validate checks the flags.
 func (s *status) validate() error {
-	if s.timeout < 0 {
-		return fmt.Errorf("--timeout: %s is invalid: must be 0 or more", s.timeout)
+	if s.Timeout < 0 {
+		return fmt.Errorf("--timeout: %s is invalid: must be 0 or more", s.Timeout)
 	}
 	if s.revision < 0 {
 		return fmt.Errorf("--revision: %d is invalid: must be 0 or more", s.revision)
@@ -70,7 +68,15 @@ func (s *status) validate() error {
 
 // follow prints the state of the rollout after each change, until it is complete.
 func (s *status) follow(ctx context.Context, t *object) error {
+	if s.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
+		defer cancel()
+	}
 	list, err := t.list(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", t, s.Unanswered())
+	}
 	if err != nil {
 		return err
 	}
@@ -97,11 +103,6 @@ func (s *status) follow(ctx context.Context, t *object) error {
 	complete := first.State().Phase == rollout.Complete && t.content.GetDeletionTimestamp() == nil
 	if !s.watch || complete {
 		return s.once(ctx, t, &first, lines)
-	}
-	if s.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.timeout)
-		defer cancel()
 	}
 	return s.await(ctx, t, list, &first, lines)
 }
@@ -218,9 +219,9 @@ func (s *status) interrupted(ctx context.Context, t *object, pods []*corev1.Pod,
 	cause := text.Line(set.State().Message) + first(s.waits(&set, pods))
 	switch {
 	case exit.Code(err) == exit.Access && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("%s: timed out after %s: %w", t, s.timeout, err)
+		return fmt.Errorf("%s: timed out after %s: %w", t, s.Timeout, err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return exit.Failure(fmt.Errorf("%s: timed out after %s: %s", t, s.timeout, cause))
+		return exit.Failure(fmt.Errorf("%s: timed out after %s: %s", t, s.Timeout, cause))
 	case errors.Is(ctx.Err(), context.Canceled):
 		return exit.Failure(fmt.Errorf("%s: interrupted: %s", t, cause))
 	}

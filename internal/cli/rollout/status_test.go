@@ -20,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/clitest"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -37,8 +38,12 @@ func arena(updated int32) *v1alpha1.CloneSet {
 	}
 }
 
+// hangs is the code of an answer that does not come.
+const hangs = 0
+
 // serve returns the address of an API server with the set, which completes as soon as it is watched, and the requests that it gets.
-func serve(t *testing.T, set *v1alpha1.CloneSet) (address string, requests func() []string) {
+// Those that begin with the texts are refused with the codes.
+func serve(t *testing.T, set *v1alpha1.CloneSet, refused map[string]int) (address string, requests func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var all []string
@@ -50,9 +55,24 @@ func serve(t *testing.T, set *v1alpha1.CloneSet) (address string, requests func(
 			verb = "watch from " + query.Get("resourceVersion") + " of"
 		}
 		mu.Lock()
-		all = append(all, strings.Join([]string{r.Method, verb, resource, query.Get("fieldSelector") + query.Get("labelSelector")}, " "))
+		request := strings.Join([]string{r.Method, verb, resource, query.Get("fieldSelector") + query.Get("labelSelector")}, " ")
+		all = append(all, request)
 		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
+		for prefix, code := range refused {
+			switch {
+			case !strings.HasPrefix(request, prefix):
+			case code == hangs:
+				<-r.Context().Done()
+				return
+			default:
+				w.WriteHeader(code)
+				_ = json.NewEncoder(w).Encode(metav1.Status{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: int32(code), Reason: metav1.StatusReason(http.StatusText(code)),
+				})
+				return
+			}
+		}
 		var answer any = &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "8"}}
 		switch {
 		case resource == "clonesets" && verb == "list":
@@ -87,26 +107,33 @@ func serve(t *testing.T, set *v1alpha1.CloneSet) (address string, requests func(
 func TestRequestsOfStatus(t *testing.T) {
 	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
 	const set, pods = "GET list clonesets metadata.name=arena", "GET list pods app=arena"
+	const complete, waits = "cloneset \"arena\" successfully rolled out\n", "Waiting for cloneset \"arena\" rollout to finish: 1 of 2 pods are updated...\n"
+	watched := []string{"GET watch from 7 of clonesets metadata.name=arena", "GET watch from 8 of pods app=arena"}
 	for name, test := range map[string]struct {
-		set      *v1alpha1.CloneSet
-		args     []string
+		updated  int32
+		args     string
+		refused  map[string]int
+		code     int
 		requests []string
 		want     string
 	}{
-		"watched": {
-			arena(1), nil, []string{set, pods, "GET watch from 7 of clonesets metadata.name=arena", "GET watch from 8 of pods app=arena"},
-			"cloneset \"arena\" successfully rolled out\n",
+		"watched":                   {1, "cloneset/arena", nil, exit.OK, append([]string{set, pods}, watched...), complete},
+		"complete":                  {2, "cloneset/arena", nil, exit.OK, []string{set}, complete},
+		"complete, without a watch": {2, "cloneset/arena --watch=false", nil, exit.OK, []string{set}, complete},
+		"without a watch":           {1, "cloneset/arena --watch=false", nil, exit.OK, []string{set, pods}, waits},
+		"the list hangs": {
+			1, "cloneset/arena --timeout=200ms", map[string]int{"GET list clonesets": hangs}, exit.Access, []string{set},
+			"Error: cloneset.apps.kruise.io/arena: the cluster has not answered within --timeout=200ms",
 		},
-		"complete":                  {arena(2), nil, []string{set}, "cloneset \"arena\" successfully rolled out\n"},
-		"complete, without a watch": {arena(2), []string{"--watch=false"}, []string{set}, "cloneset \"arena\" successfully rolled out\n"},
-		"without a watch": {
-			arena(1), []string{"--watch=false"}, []string{set, pods}, "Waiting for cloneset \"arena\" rollout to finish: 1 of 2 pods are updated...\n",
+		"the list by labels hangs": {
+			1, "cloneset -l app=arena --timeout=200ms", map[string]int{"GET list clonesets": hangs}, exit.Access,
+			[]string{"GET list clonesets app=arena"}, "Error: the cluster has not answered within --timeout=200ms",
 		},
 	} {
-		address, requests := serve(t, test.set)
-		args := append([]string{"rollout", "status", "cloneset/arena", "--server=" + address, "--namespace=games", "--timeout=1m"}, test.args...)
+		address, requests := serve(t, arena(test.updated), test.refused)
+		args := append([]string{"rollout", "status", "--server=" + address, "--namespace=games", "--timeout=1m"}, strings.Fields(test.args)...)
 		stdout, stderr, code := clitest.Execute(t, New, "", args...)
-		if code != 0 || !strings.HasSuffix(stdout, test.want) {
+		if code != test.code || !strings.Contains(stdout+stderr, test.want) {
 			t.Errorf("%s: exit code %d, output %q, errors %q, want %q", name, code, stdout, stderr, test.want)
 		}
 		// Two resources are watched at the same time.

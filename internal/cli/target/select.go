@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -46,6 +47,8 @@ type Flags struct {
 	All bool
 	// Listed is what was listed to select objects by their labels, or all, nil if they are named. It is complete.
 	Listed *unstructured.UnstructuredList
+	// Timeout is the maximum time to find the objects; 0 has no limit.
+	Timeout time.Duration
 	// Command are the words of the command of kubectl to which objects of other groups are passed.
 	Command []string
 
@@ -116,7 +119,21 @@ func (f *Flags) Targets(ctx context.Context, args []string) ([]*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return find(ctx, connection)
+	if f.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.Timeout)
+		defer cancel()
+	}
+	targets, err := find(ctx, connection)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = f.Unanswered()
+	}
+	return targets, err
+}
+
+// Unanswered returns the error that nothing could be read within the timeout.
+func (f *Flags) Unanswered() error {
+	return exit.NoAccess(fmt.Errorf("the cluster has not answered within --timeout=%s", f.Timeout))
 }
 
 // finder returns objects.

@@ -61,8 +61,6 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 		return o.PassOn(cmd, args)
 	case o.Listed != nil && len(o.Listed.Items) == 0 && !slices.ContainsFunc(o.For, func(text string) bool { return text != "delete" }):
 		return nil // As kubectl.
-	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return o.unanswered()
 	case err != nil:
 		return err
 	}

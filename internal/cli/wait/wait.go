@@ -86,7 +86,6 @@ type options struct {
 	*target.Flags
 	Pods, For []string
 	Any       bool
-	Timeout   time.Duration
 
 	selector    labels.Selector
 	expressions []until.Expression
@@ -100,7 +99,8 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 }
 
 func newCommand(targets *target.Flags, program string) *cobra.Command {
-	o := &options{Flags: targets, Timeout: defaultTimeout}
+	o := &options{Flags: targets}
+	o.Timeout = defaultTimeout
 	command := &cobra.Command{
 		Use:     "wait (POD... | KIND/NAME... | [KIND] (-l LABELS | --all) | -f FILE) --for EXPRESSION",
 		Short:   "Wait until pods have marks, or sets and jobs have a status",

@@ -107,14 +107,9 @@ func (o *options) watch(
 	case exit.Code(err) == exit.Access:
 		return nil, fmt.Errorf("timed out after %s: %w", o.Timeout, err)
 	case verdicts == nil:
-		return nil, o.unanswered()
+		return nil, o.Unanswered()
 	}
 	return verdicts, nil
-}
-
-// unanswered returns the error that nothing could be listed within the timeout.
-func (o *options) unanswered() error {
-	return exit.NoAccess(fmt.Errorf("the cluster has not answered within --timeout=%s", o.Timeout))
 }
 
 // trim removes what no expression refers to.
