@@ -6,7 +6,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
-	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
@@ -181,21 +179,14 @@ func (u updates) String() string {
 	return fmt.Sprintf("%s to update in place, and %s to recreate, because %s", text.Count(u.inPlace, "pod"), text.Count(u.recreated, "pod"), u.why)
 }
 
-// pods returns the pods of the set.
+// pods returns the pods of the set, sorted by name. The error is that of the request: see FailedTo.
 func (t *object) pods(ctx context.Context, set *setview.View) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Selector)
 	if err != nil {
 		return nil, exit.Failure(fmt.Errorf("%s: spec.selector: %w", t, err))
 	}
-	var pods []*corev1.Pod
-	err = cluster.Each(ctx, t.Client, &corev1.PodList{}, func(pod *corev1.Pod) {
-		if metav1.IsControlledBy(pod, t.content) {
-			pods = append(pods, pod)
-		}
-	}, client.InNamespace(t.Namespace), client.MatchingLabelsSelector{Selector: selector})
-	if err != nil {
-		return nil, t.FailedTo("list", permission.Pods, err)
-	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	return pods, nil
+	all := map[types.NamespacedName]*corev1.Pod{}
+	err = cluster.Each(ctx, t.Client, &corev1.PodList{}, func(pod *corev1.Pod) { all[client.ObjectKeyFromObject(pod)] = pod },
+		client.InNamespace(t.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	return controlled(t.content, all), err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,8 +114,8 @@ func (s *status) once(ctx context.Context, t *object, set *setview.View, lines *
 	if set.State().Phase != rollout.Complete {
 		var err error
 		// The counts of the set are enough.
-		if pods, err = t.pods(ctx, set); err != nil && exit.Code(err) != exit.Access {
-			return err
+		if pods, err = t.pods(ctx, set); err != nil && !apierrors.IsForbidden(err) {
+			return t.FailedTo("list", permission.Pods, err)
 		}
 	}
 	_, err := s.report(t, lines, pods)

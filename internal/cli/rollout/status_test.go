@@ -38,6 +38,16 @@ func arena(updated int32) *v1alpha1.CloneSet {
 	}
 }
 
+// failed returns a pod of the set that was created at the time.
+func failed(name string, at int64) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "games", Name: name, CreationTimestamp: metav1.Unix(at, 0), OwnerReferences: []metav1.OwnerReference{{UID: "1", Controller: new(true)}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodFailed},
+	}
+}
+
 // hangs is the code of an answer that does not come.
 const hangs = 0
 
@@ -73,7 +83,10 @@ func serve(t *testing.T, set *v1alpha1.CloneSet, refused map[string]int) (addres
 				return
 			}
 		}
-		var answer any = &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "8"}}
+		var answer any = &corev1.PodList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "8"},
+			Items: []corev1.Pod{failed("arena-b", 1), failed("arena-a", 2)},
+		}
 		switch {
 		case resource == "clonesets" && verb == "list":
 			answer = &v1alpha1.CloneSetList{
@@ -107,7 +120,7 @@ func serve(t *testing.T, set *v1alpha1.CloneSet, refused map[string]int) (addres
 func TestRequestsOfStatus(t *testing.T) {
 	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
 	const set, pods = "GET list clonesets metadata.name=arena", "GET list pods app=arena"
-	const complete, waits = "cloneset \"arena\" successfully rolled out\n", "Waiting for cloneset \"arena\" rollout to finish: 1 of 2 pods are updated...\n"
+	const complete, waits = "cloneset \"arena\" successfully rolled out\n", "Waiting for cloneset \"arena\" rollout to finish: 1 of 2 pods are updated"
 	watched := []string{"GET watch from 7 of clonesets metadata.name=arena", "GET watch from 8 of pods app=arena"}
 	for name, test := range map[string]struct {
 		updated  int32
@@ -120,7 +133,14 @@ func TestRequestsOfStatus(t *testing.T) {
 		"watched":                   {1, "cloneset/arena", nil, exit.OK, append([]string{set, pods}, watched...), complete},
 		"complete":                  {2, "cloneset/arena", nil, exit.OK, []string{set}, complete},
 		"complete, without a watch": {2, "cloneset/arena --watch=false", nil, exit.OK, []string{set}, complete},
-		"without a watch":           {1, "cloneset/arena --watch=false", nil, exit.OK, []string{set, pods}, waits},
+		"without a watch":           {1, "cloneset/arena --watch=false", nil, exit.OK, []string{set, pods}, waits + "; pod arena-a failed, and 1 pod more...\n"},
+		"pods may not be listed": {
+			1, "cloneset/arena --watch=false", map[string]int{"GET list pods": http.StatusForbidden}, exit.OK, []string{set, pods}, waits + "...\n",
+		},
+		"the list of pods is refused": {
+			1, "cloneset/arena --watch=false", map[string]int{"GET list pods": http.StatusUnauthorized}, exit.Access, []string{set, pods},
+			"list pods of namespace games: ",
+		},
 		"the list hangs": {
 			1, "cloneset/arena --timeout=200ms", map[string]int{"GET list clonesets": hangs}, exit.Access, []string{set},
 			"Error: cloneset.apps.kruise.io/arena: the cluster has not answered within --timeout=200ms",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/target"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
 )
@@ -79,6 +80,7 @@ func (u *undo) to(ctx context.Context, t *object) error {
 // a revision, too.
 func (u *undo) announce(ctx context.Context, t *object, set *setview.View, revisions []Revision, wanted *Revision) error {
 	pods, err := t.pods(ctx, set)
+	err = t.FailedTo("list", permission.Pods, err)
 	switch {
 	case exit.Code(err) == exit.Access && !set.InPlaceOnly:
 		return printLine(u.ErrOut, "How the pods will be updated is not known: %v", err)
