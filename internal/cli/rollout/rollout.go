@@ -7,11 +7,13 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -124,13 +126,20 @@ func (t *object) byName() client.ListOption {
 	return client.MatchingFields{metav1.ObjectNameField: t.Name}
 }
 
-// list reads the object by a list from which it can be watched.
+// list reads the object by a list from which it can be watched. A user who may only get it gets a list without a version, from which
+// a watch begins with the current object.
 func (t *object) list(ctx context.Context) (client.ObjectList, error) {
 	list := t.Kind.NewList()
-	if err := t.Client.List(ctx, list, client.InNamespace(t.Namespace), t.byName()); err != nil {
+	err := t.Client.List(ctx, list, client.InNamespace(t.Namespace), t.byName())
+	if apierrors.IsForbidden(err) {
+		if failed := t.read(ctx); exit.Code(failed) != exit.Access {
+			return list, errors.Join(failed, meta.SetList(list, []runtime.Object{t.content}))
+		}
+	}
+	if err != nil {
 		return nil, t.FailedTo("list", permission.Resource(t.Kind.Definition()), err)
 	}
-	err := meta.EachListItem(list, func(item runtime.Object) error {
+	err = meta.EachListItem(list, func(item runtime.Object) error {
 		t.content, _ = item.(kinds.Object)
 		return nil
 	})

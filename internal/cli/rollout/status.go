@@ -31,8 +31,9 @@ import (
 const statusHelp = `By default, the command waits until the rollout is complete: all pods that the strategy updates
 are updated, and all pods are available. A partition that is reached is complete.
 
-The command lists the object once, by its name. Unless the rollout is complete, it also lists the
-pods, if you may, to say what they wait for, and watches the object and the pods.
+The command lists the object by its name, or gets it if you may not list it. Unless the rollout is
+complete, it also lists the pods, if you may, to say what they wait for, and watches the object and
+the pods.
 
 Exit codes: 0 if the rollout is complete, or with --watch=false; 1 if progressDeadlineSeconds have
 passed, after --timeout, or if the object is deleted; 3 if the cluster cannot be reached, or a

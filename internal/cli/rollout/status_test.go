@@ -61,6 +61,9 @@ func serve(t *testing.T, set *v1alpha1.CloneSet, refused map[string]int) (addres
 		query := r.URL.Query()
 		resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 		verb := "list"
+		if resource == set.Name {
+			verb = "get"
+		}
 		if query.Get("watch") != "" {
 			verb = "watch from " + query.Get("resourceVersion") + " of"
 		}
@@ -88,6 +91,8 @@ func serve(t *testing.T, set *v1alpha1.CloneSet, refused map[string]int) (addres
 			Items: []corev1.Pod{failed("arena-b", 1), failed("arena-a", 2)},
 		}
 		switch {
+		case verb == "get":
+			answer = set
 		case resource == "clonesets" && verb == "list":
 			answer = &v1alpha1.CloneSetList{
 				TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "CloneSetList"},
@@ -101,7 +106,7 @@ func serve(t *testing.T, set *v1alpha1.CloneSet, refused map[string]int) (addres
 		if answer != nil {
 			_ = json.NewEncoder(w).Encode(answer)
 		}
-		if verb == "list" {
+		if verb == "list" || verb == "get" {
 			return
 		}
 		_ = http.NewResponseController(w).Flush()
@@ -134,6 +139,22 @@ func TestRequestsOfStatus(t *testing.T) {
 		"complete":                  {2, "cloneset/arena", nil, exit.OK, []string{set}, complete},
 		"complete, without a watch": {2, "cloneset/arena --watch=false", nil, exit.OK, []string{set}, complete},
 		"without a watch":           {1, "cloneset/arena --watch=false", nil, exit.OK, []string{set, pods}, waits + "; pod arena-a failed, and 1 pod more...\n"},
+		"only get is allowed": {
+			1, "cloneset/arena --watch=false", map[string]int{"GET list clonesets": http.StatusForbidden}, exit.OK,
+			[]string{set, "GET get arena ", pods}, waits,
+		},
+		"only get and watch are allowed": {
+			1, "cloneset/arena", map[string]int{"GET list": http.StatusForbidden}, exit.OK,
+			[]string{set, "GET get arena ", pods, "GET watch from  of clonesets metadata.name=arena"}, complete,
+		},
+		"only get is allowed, in a watch": {
+			1, "cloneset/arena", map[string]int{"GET list": http.StatusForbidden, "GET watch": http.StatusForbidden}, exit.Access,
+			nil, "no permission to watch clonesets.apps.kruise.io in namespace games",
+		},
+		"nothing is allowed": {
+			1, "cloneset/arena", map[string]int{"GET": http.StatusForbidden}, exit.Access, []string{set, "GET get arena "},
+			"no permission to list clonesets.apps.kruise.io in namespace games",
+		},
 		"pods may not be listed": {
 			1, "cloneset/arena --watch=false", map[string]int{"GET list pods": http.StatusForbidden}, exit.OK, []string{set, pods}, waits + "...\n",
 		},
@@ -155,6 +176,9 @@ func TestRequestsOfStatus(t *testing.T) {
 		stdout, stderr, code := clitest.Execute(t, New, "", args...)
 		if code != test.code || !strings.Contains(stdout+stderr, test.want) {
 			t.Errorf("%s: exit code %d, output %q, errors %q, want %q", name, code, stdout, stderr, test.want)
+		}
+		if test.requests == nil {
+			continue // They depend on what is refused first.
 		}
 		// Two resources are watched at the same time.
 		got := requests()
