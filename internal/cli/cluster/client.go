@@ -89,6 +89,7 @@ func knownResources() meta.RESTMapper {
 		meta.RESTScopeNamespace: {
 			corev1.SchemeGroupVersion.WithKind("Pod"),
 			corev1.SchemeGroupVersion.WithKind("Event"),
+			appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
 			appsv1.SchemeGroupVersion.WithKind("Deployment"),
 			appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 			appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),

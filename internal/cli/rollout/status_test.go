@@ -155,6 +155,10 @@ func TestRequestsOfStatus(t *testing.T) {
 			1, "cloneset/arena", map[string]int{"GET": http.StatusForbidden}, exit.Access, []string{set, "GET get arena "},
 			"no permission to list clonesets.apps.kruise.io in namespace games",
 		},
+		"a revision, without discovery": {
+			1, "cloneset/arena --revision=1", map[string]int{"GET list controllerrevisions": http.StatusForbidden}, exit.Access,
+			[]string{set, "GET list controllerrevisions app=arena"}, "no permission to list controllerrevisions.apps in namespace games",
+		},
 		"pods may not be listed": {
 			1, "cloneset/arena --watch=false", map[string]int{"GET list pods": http.StatusForbidden}, exit.OK, []string{set, pods}, waits + "...\n",
 		},
