@@ -48,10 +48,13 @@ func (w *world) seamark(kubeconfig, command string, code int, want ...string) {
 }
 
 // TestRollouts runs the commands of rollouts on a set of each kind, as a user would: an update is watched and undone, the set
-// is restarted, paused and resumed.
+// is restarted, paused and resumed. A user who may not list sets watches it, too.
 func TestRollouts(t *testing.T) {
 	w := newWorld(t)
-	config := env.Kubeconfig(t, w.Config)
+	config, watcher := env.Kubeconfig(t, w.Config), env.Kubeconfig(t, w.User(t, "watcher"))
+	w.Grant(t, w.Namespace, env.UserSubject("watcher"), rbacv1.PolicyRule{
+		APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clonesets", "statefulsets"}, Verbs: []string{"get", "watch"},
+	})
 	const replicas = 3
 	for name, set := range map[string]client.Object{
 		"cloneset/arena": w.cloneSet("arena", replicas, func(set *v1alpha1.CloneSet) {
@@ -92,12 +95,12 @@ func TestRollouts(t *testing.T) {
 		w.seamark(config, "rollout pause "+name, exit.OK, full+" paused")
 		w.seamark(config, "rollout pause "+name, exit.Failed, full+" is already paused")
 		w.Patch(set, image)
-		w.seamark(config, "rollout status "+name+" --timeout=2s", exit.Failed, "timed out after 2s: the update is paused: 0 of 3 pods are updated")
+		w.seamark(watcher, "rollout status "+name+" --timeout=2s", exit.Failed, "timed out after 2s: the update is paused: 0 of 3 pods are updated")
 		w.seamark(config, "top", exit.OK, name+" ", "0/3", "Paused", "the update is paused: 0 of 3 pods are updated")
 		w.seamark(config, "rollout restart "+name, exit.Failed, "cannot be restarted while it is paused")
 		w.seamark(config, "rollout resume "+name, exit.OK, full+" resumed")
 		w.seamark(config, "rollout status -l kind=none "+kind, exit.Failed, "no "+kind+"s with the labels kind=none")
-		w.seamark(config, "rollout status "+kind+" "+short+" --timeout=1m", exit.OK, "successfully rolled out")
+		w.seamark(watcher, "rollout status "+kind+" "+short+" --timeout=1m", exit.OK, "successfully rolled out")
 		w.settled(set, replicas, "image:2")
 		w.Delete(set)
 		w.seamark(config, "rollout status "+name, exit.Failed, full+" not found in namespace "+w.Namespace)
