@@ -92,7 +92,8 @@ func (w world) budget(random *rand.Rand, pod *corev1.Pod, guard bool) {
 	if guard {
 		budget.Labels = map[string]string{v1alpha1.GuardKey: "true"}
 	}
-	if random.IntN(3) == 0 {
+	// Guards must not have it.
+	if always := random.IntN(3) == 0; always && !guard {
 		budget.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 	}
 	expect.NoError(w, shared.Client.Create(w.Context(), budget))
