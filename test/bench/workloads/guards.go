@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 )
 
@@ -35,7 +36,7 @@ func (c *guardedCluster) name() string {
 	if c.own {
 		return fmt.Sprintf("%d guards in the namespace", c.guards)
 	}
-	return fmt.Sprintf("%d guards in another namespace", c.guards)
+	return text.Count(c.guards, "guard") + " in another namespace"
 }
 
 // guardedClusters returns the clusters of the measure. The first one is the floor.
