@@ -138,7 +138,7 @@ func TestInvalidManifests(t *testing.T) {
 		"no version":                     {"{kind: Pod, metadata: {name: web}}", "a.yaml:1:1: Pod web: apiVersion: Required value"},
 		"wrong version":                  {"{apiVersion: v2, kind: Pod, metadata: {name: web}}", `a.yaml:1:2: Pod web: apiVersion: Unsupported value: "v2": supported values: "v1"`},
 		"wrong group":                    {"{apiVersion: v1, kind: Deployment, metadata: {name: web}}", `apiVersion: Unsupported value: "v1": supported values: "apps/v1"`},
-		"wrong version of one group":     {"{apiVersion: apps.kruise.io/v1beta2, kind: StatefulSet, metadata: {name: web}}", `supported values: "apps.kruise.io/v1beta1"`},
+		"version of one group":           {"{apiVersion: apps.kruise.io/v1beta2, kind: StatefulSet, metadata: {name: w}}", `values: "apps.kruise.io/v1beta1"`},
 		"removed group":                  {"{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: web}}", `apiVersion: Unsupported value: "extensions/v1beta1": supported values: "apps/v1"`},
 		"marker version":                 {strings.Replace(marker, "v1alpha1", "v1", 1), `apiVersion: Unsupported value: "apps.kruise.io/v1": supported values: "apps.kruise.io/v1alpha1"`},
 		"second document":                {pod("", "") + "\n---\n" + handler("periodSecond: 1"), `a.yaml:3:160: Pod web: spec.containers[0].readinessProbe.periodSecond: unknown field`},

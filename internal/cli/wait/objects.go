@@ -105,7 +105,9 @@ type watchedObject struct {
 
 // watchedObjects returns the objects, and what is listed and watched: one object, or all of its kind and namespace. The list is one
 // that has all objects, or nil.
-func watchedObjects(changes *live.Signal, targets []*target.Target, listed *unstructured.UnstructuredList) (objects []*watchedObject, resources []live.Resource) {
+func watchedObjects(
+	changes *live.Signal, targets []*target.Target, listed *unstructured.UnstructuredList,
+) (objects []*watchedObject, resources []live.Resource) {
 	names := map[types.NamespacedName][]string{}
 	groupOf := func(t *target.Target) types.NamespacedName {
 		return types.NamespacedName{Namespace: t.Namespace, Name: t.Kind.Kind}

@@ -107,7 +107,8 @@ func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, states []v1al
 	contends := byMarker.any(pod, states, func(c *counts.Counts, id identity.ID, state v1alpha1.ProbeState) bool {
 		return c.Contends(pod, id, state)
 	})
-	if !contends && (since.Cause == "" || !byMarker.any(pod, states, func(c *counts.Counts, id identity.ID, _ v1alpha1.ProbeState) bool { return c.BecomesStale(id) })) {
+	becomesStale := func(c *counts.Counts, id identity.ID, _ v1alpha1.ProbeState) bool { return c.BecomesStale(id) }
+	if !contends && (since.Cause == "" || !byMarker.any(pod, states, becomesStale)) {
 		return counted, nil
 	}
 	owned, err := r.parser.Owned(pod)

@@ -51,9 +51,13 @@ func TestTransitions(t *testing.T) {
 	}{
 		"condition and report": {marked, mark.PodReport{Reported: true, States: states}, []guard.Transition{p(1), q(6)}},
 		"only the condition":   {marked, mark.PodReport{}, []guard.Transition{p(1), {Labels: q(0).Labels}}},
-		"not written yet":      {builders.Pod("ns", "a").Label("app", "game").Build(), mark.PodReport{Reported: true, States: states}, []guard.Transition{p(5), q(6)}},
-		"stale":                {marked, mark.PodReport{Reported: true, States: states, Outage: outage}, []guard.Transition{p(1), q(30)}},
-		"nothing":              {builders.Pod("ns", "a").Label("app", "game").Build(), mark.PodReport{}, []guard.Transition{{Labels: p(0).Labels}, {Labels: q(0).Labels}}},
+		"not written yet": {
+			builders.Pod("ns", "a").Label("app", "game").Build(), mark.PodReport{Reported: true, States: states}, []guard.Transition{p(5), q(6)},
+		},
+		"stale": {marked, mark.PodReport{Reported: true, States: states, Outage: outage}, []guard.Transition{p(1), q(30)}},
+		"nothing": {
+			builders.Pod("ns", "a").Label("app", "game").Build(), mark.PodReport{}, []guard.Transition{{Labels: p(0).Labels}, {Labels: q(0).Labels}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := podview.New(test.pod, []*plan.Marker{compiled}, podview.KubeletNode, mark.NodeReport{}, podview.Options{})

@@ -84,12 +84,14 @@ func TestDecide(t *testing.T) {
 		want        guard.Decision
 		guard       string
 	}{
-		"before the limit":                 {budgets: one, now: hour - 1, want: wait(1), guard: "one"},
-		"at the limit":                     {budgets: one, now: hour, want: released, guard: "one"},
-		"since the mark":                   {budgets: one, transitions: transition(10), now: hour, want: wait(10), guard: "one"},
-		"of the future":                    {budgets: one, transitions: transition(10 * hour), now: hour, want: wait(10 * hour), guard: "one"},
-		"of the far future":                {budgets: one, transitions: transition(1 << 37), now: hour, want: guard.Decision{Wait: 1<<63 - 1}, guard: "one"},
-		"not started":                      {budgets: one, change: func(p *corev1.Pod) { p.Status.StartTime = nil }, now: hour, want: wait(-hour + 10*hour), guard: "one"},
+		"before the limit":  {budgets: one, now: hour - 1, want: wait(1), guard: "one"},
+		"at the limit":      {budgets: one, now: hour, want: released, guard: "one"},
+		"since the mark":    {budgets: one, transitions: transition(10), now: hour, want: wait(10), guard: "one"},
+		"of the future":     {budgets: one, transitions: transition(10 * hour), now: hour, want: wait(10 * hour), guard: "one"},
+		"of the far future": {budgets: one, transitions: transition(1 << 37), now: hour, want: guard.Decision{Wait: 1<<63 - 1}, guard: "one"},
+		"not started": {
+			budgets: one, change: func(p *corev1.Pod) { p.Status.StartTime = nil }, now: hour, want: wait(-hour + 10*hour), guard: "one",
+		},
 		"without any time":                 {budgets: one, change: func(p *corev1.Pod) { p.Status.StartTime, p.CreationTimestamp = nil, metav1.Time{} }, now: hour},
 		"pending":                          {budgets: one, change: func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, now: hour},
 		"idle":                             {budgets: one, labels: map[string]string{"idle": "true"}, now: hour},
@@ -98,8 +100,12 @@ func TestDecide(t *testing.T) {
 		"the mark is missing, In, ours":    {budgets: onlyBusy, labels: ours, now: hour, want: held},
 		"the mark is missing, NotIn, ours": {budgets: one, labels: ours, now: hour, guard: "one"},
 		"already released":                 {budgets: one, labels: ours, now: hour, guard: "one"},
-		"released, then the mark changes":  {budgets: one, labels: ours, transitions: transition(hour), now: hour + 1, want: guard.Decision{Hold: true, Wait: (hour - 1) * time.Second}, guard: "one"},
-		"released, then longer":            {budgets: []*policyv1.PodDisruptionBudget{of("one", "2h", notIn)}, labels: ours, now: hour, want: guard.Decision{Hold: true, Wait: hour * time.Second}, guard: "one"},
+		"released, then the mark changes": {
+			budgets: one, labels: ours, transitions: transition(hour), now: hour + 1, want: guard.Decision{Hold: true, Wait: (hour - 1) * time.Second}, guard: "one",
+		},
+		"released, then longer": {
+			budgets: []*policyv1.PodDisruptionBudget{of("one", "2h", notIn)}, labels: ours, now: hour, want: guard.Decision{Hold: true, Wait: hour * time.Second}, guard: "one",
+		},
 		"released, then no maximum":        {budgets: []*policyv1.PodDisruptionBudget{of("one", "", notIn)}, labels: ours, now: hour, want: held},
 		"released, then invalid":           {budgets: []*policyv1.PodDisruptionBudget{of("one", "soon", notIn)}, labels: ours, now: hour, want: held},
 		"released, then idle":              {budgets: one, labels: map[string]string{"idle": "true", v1alpha1.GuardExemptKey: "max-duration"}, now: hour, want: held},

@@ -149,7 +149,10 @@ var (
 		"budget-percentage", Warning,
 		"A PodDisruptionBudget has a percentage and selects pods by a label that probes set. It is a part of all replicas, not of the pods with the label.",
 	}
-	ruleGuardValue  = Rule{"guard-value", Error, "A label of guards has another value than true, or their annotation no valid duration. The API server refuses it, or it has no effect."}
+	ruleGuardValue = Rule{
+		"guard-value", Error,
+		"A label of guards has another value than true, or their annotation no valid duration. The API server refuses it, or it has no effect.",
+	}
 	ruleGuardExempt = Rule{
 		"guard-exempt", Warning,
 		"A guard does not exclude pods with the label seamark.dev/guard-exempt: they can be deleted and not evicted.",
