@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/explain/explanation"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -111,7 +112,7 @@ func (o *Options) readNode(ctx context.Context, c client.Client) (*permission.Mi
 
 // policyOf reads the policy of guards or its binding. It returns nil if there is none.
 func policyOf[T client.Object](ctx context.Context, r *reading, object T) (none T) {
-	err := r.reader.Get(ctx, types.NamespacedName{Name: explanation.GuardsPolicy}, object)
+	err := r.reader.Get(ctx, types.NamespacedName{Name: guard.Policy}, object)
 	if apierrors.IsNotFound(err) || !r.note(err, explanation.Policies, "get", "") {
 		return none
 	}

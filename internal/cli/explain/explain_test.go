@@ -32,6 +32,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/explain/explanation"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -122,12 +123,13 @@ func guards() []client.Object {
 	busy := budget("busy-games", "game")
 	busy.Labels, busy.Annotations = map[string]string{v1alpha1.GuardKey: "true"}, map[string]string{v1alpha1.GuardMaxDurationKey: "2h"}
 	busy.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{
-		{Key: "idle", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}}, {Key: v1alpha1.GuardExemptKey, Operator: metav1.LabelSelectorOpDoesNotExist},
+		{Key: "idle", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+		{Key: v1alpha1.GuardExemptKey, Operator: metav1.LabelSelectorOpDoesNotExist},
 	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: explanation.GuardsPolicy}}
-	binding.Spec.PolicyName, binding.Spec.ValidationActions = explanation.GuardsPolicy, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: guard.Policy}}
+	binding.Spec.PolicyName, binding.Spec.ValidationActions = guard.Policy, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 	return []client.Object{
-		busy, budget("gane", "gane"), binding, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: explanation.GuardsPolicy}},
+		busy, budget("gane", "gane"), binding, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: guard.Policy}},
 		builders.Pod("other", "bare").Build(),
 	}
 }

@@ -34,6 +34,9 @@ type guard struct {
 	max time.Duration
 }
 
+// Policy is the name of the admission policy that refuses the deletion of guarded pods, and of its binding.
+const Policy = "seamark-guards"
+
 // Labels are the labels of guards, for selectors.
 func Labels() labels.Set { return labels.Set{v1alpha1.GuardKey: "true"} }
 

@@ -101,10 +101,12 @@ func TestDecide(t *testing.T) {
 		"the mark is missing, NotIn, ours": {budgets: one, labels: ours, now: hour, guard: "one"},
 		"already released":                 {budgets: one, labels: ours, now: hour, guard: "one"},
 		"released, then the mark changes": {
-			budgets: one, labels: ours, transitions: transition(hour), now: hour + 1, want: guard.Decision{Hold: true, Wait: (hour - 1) * time.Second}, guard: "one",
+			budgets: one, labels: ours, transitions: transition(hour), now: hour + 1,
+			want: guard.Decision{Hold: true, Wait: (hour - 1) * time.Second}, guard: "one",
 		},
 		"released, then longer": {
-			budgets: []*policyv1.PodDisruptionBudget{of("one", "2h", notIn)}, labels: ours, now: hour, want: guard.Decision{Hold: true, Wait: hour * time.Second}, guard: "one",
+			budgets: []*policyv1.PodDisruptionBudget{of("one", "2h", notIn)}, labels: ours, now: hour,
+			want: guard.Decision{Hold: true, Wait: hour * time.Second}, guard: "one",
 		},
 		"released, then no maximum":        {budgets: []*policyv1.PodDisruptionBudget{of("one", "", notIn)}, labels: ours, now: hour, want: held},
 		"released, then invalid":           {budgets: []*policyv1.PodDisruptionBudget{of("one", "soon", notIn)}, labels: ours, now: hour, want: held},

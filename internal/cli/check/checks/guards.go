@@ -72,7 +72,7 @@ func (f *Facts) trial(name string) []Result {
 	case f.Guards.Trial.Err != nil:
 		return unreadable(name, f.Guards.Trial.Err)
 	case trial == nil:
-		return ok(name, "no running pod is guarded")
+		return ok(name, "the newest guards have no running pod")
 	case trial.Refused:
 		return ok(name, "the API server refuses to delete pod %s/%s because of PodDisruptionBudget %s (dry run)", trial.Namespace, trial.Pod, trial.Guard)
 	}

@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
@@ -28,7 +29,7 @@ const (
 	marksPolicy = "seamark-manager-pods"
 	// guardsPolicy and guardUpdatesPolicy are those of guards, and guardLabelsPolicy that for who writes guards. They may be left
 	// out.
-	guardsPolicy, guardUpdatesPolicy, guardLabelsPolicy = "seamark-guards", "seamark-guard-updates", "seamark-guard-labels"
+	guardsPolicy, guardUpdatesPolicy, guardLabelsPolicy = guard.Policy, "seamark-guard-updates", "seamark-guard-labels"
 )
 
 // policyNames returns the names of the policies that the installation should have.

@@ -25,7 +25,7 @@ const (
 	// controllerAccount is an account that kube-controller-manager uses if its controllers have accounts of their own.
 	controllerAccount = "replicaset-controller"
 	// policyText is in the errors of the policy of guards.
-	policyText = "ValidatingAdmissionPolicy 'seamark-guards'"
+	policyText = "ValidatingAdmissionPolicy '" + guard.Policy + "'"
 )
 
 // readGuards reads the guards. If there are any, it tries to delete a guarded pod, as a dry run.

@@ -51,8 +51,6 @@ const (
 )
 
 const (
-	// GuardsPolicy is the name of the admission policy that refuses deletions, and of its binding.
-	GuardsPolicy = "seamark-guards"
 	// Policies is the resource of the policy.
 	Policies permission.Resource = "validatingadmissionpolicies.admissionregistration.k8s.io"
 	// maxDisrupted is the number of evictions beyond which the API server refuses more until the budget is computed again.
@@ -174,7 +172,8 @@ func (d *disruption) deletion(pod *corev1.Pod) Step {
 		return Step{Verdict: Now, Text: "no guard protects it"}
 	case !unread && !d.enforced():
 		return Step{
-			Verdict: Now, Text: fmt.Sprintf("PodDisruptionBudget %s does not hold it: the policy %s is not installed with its binding", names(guards), GuardsPolicy),
+			Verdict:  Now,
+			Text:     fmt.Sprintf("PodDisruptionBudget %s does not hold it: the policy %s is not installed with its binding", names(guards), guard.Policy),
 			Evidence: []string{"with it, the guard would protect the pod: set policies.guards.enabled=true in the chart"},
 		}
 	}
@@ -184,7 +183,7 @@ func (d *disruption) deletion(pod *corev1.Pod) Step {
 	}
 	s.Evidence = append(s.Evidence, atOnce, "nodes, the scheduler, controllers that clean up, and policies.guards.exemptUsers of the chart are exempt")
 	if unread {
-		s.Evidence = append(s.Evidence, fmt.Sprintf("if the policy %s is installed: %s", GuardsPolicy, missing))
+		s.Evidence = append(s.Evidence, fmt.Sprintf("if the policy %s is installed: %s", guard.Policy, missing))
 	}
 	return s
 }
@@ -197,7 +196,7 @@ func ending() Step { return Step{Verdict: Now, Text: "it is being deleted alread
 
 // enforced reports whether the API server refuses what the policy of guards forbids.
 func (d *disruption) enforced() bool {
-	return d.Policy != nil && d.Binding != nil && d.Binding.Spec.PolicyName == GuardsPolicy &&
+	return d.Policy != nil && d.Binding != nil && d.Binding.Spec.PolicyName == guard.Policy &&
 		slices.Contains(d.Binding.Spec.ValidationActions, admissionregistrationv1.Deny)
 }
 
@@ -213,7 +212,8 @@ func (d *disruption) eviction(pod *corev1.Pod) Step {
 		return Step{Verdict: Now, Text: "no PodDisruptionBudget selects it"}
 	case len(budgets) > 1:
 		return Step{
-			Verdict: Never, Text: fmt.Sprintf("PodDisruptionBudgets %s select it, and the API server refuses evictions of a pod with more than one", names(budgets)),
+			Verdict:  Never,
+			Text:     fmt.Sprintf("PodDisruptionBudgets %s select it, and the API server refuses evictions of a pod with more than one", names(budgets)),
 			Evidence: []string{"it is free when only one of them selects it"}, Next: describe(budgets[0]),
 		}
 	}
@@ -247,7 +247,9 @@ func (d *disruption) budget(pod *corev1.Pod, budget *policyv1.PodDisruptionBudge
 	case failed != nil && failed.Status == metav1.ConditionFalse && failed.Reason == policyv1.SyncFailedReason:
 		return Step{
 			Verdict: Never, Text: fmt.Sprintf("%s cannot be computed: %s", name, failed.Message), Next: describe(budget),
-			Evidence: []string{"maxUnavailable and percentages need pods with a controller that has the subresource scale: minAvailable with a number does not"},
+			Evidence: []string{
+				"maxUnavailable and percentages need pods with a controller that has the subresource scale: minAvailable with a number does not",
+			},
 		}
 	case status.ObservedGeneration < budget.Generation:
 		return Step{Verdict: Later, Text: name + " is not computed yet by kube-controller-manager", Next: describe(budget)}
@@ -297,7 +299,8 @@ func (d *disruption) guarded(pod *corev1.Pod, budget *policyv1.PodDisruptionBudg
 		lines = append(lines, "it has done so for "+duration.HumanDuration(max(0, d.Now.Sub(current.Since.Time))))
 	}
 	if d.released(pod) && (d.Operation == Delete || excludesExempt(budget)) {
-		lines = append(lines, fmt.Sprintf("Seamark's manager frees it after %s: %s", budget.Annotations[v1alpha1.GuardMaxDurationKey], v1alpha1.GuardMaxDurationKey))
+		const key = v1alpha1.GuardMaxDurationKey
+		lines = append(lines, fmt.Sprintf("Seamark's manager frees it after %s: %s", budget.Annotations[key], key))
 	}
 	return lines
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/explain/explanation"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
+	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
@@ -57,7 +58,7 @@ func disrupt(operation explanation.Operation, budgets ...*policyv1.PodDisruption
 		},
 		Policy: &admissionregistrationv1.ValidatingAdmissionPolicy{},
 		Binding: &admissionregistrationv1.ValidatingAdmissionPolicyBinding{Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: explanation.GuardsPolicy, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			PolicyName: guard.Policy, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		}},
 	}
 }
@@ -131,10 +132,12 @@ func TestDisruption(t *testing.T) {
 		"evict pending":          {evict, both, phase(corev1.PodPending), now, "evictions of a pod that is Pending ignore budgets", ""},
 		"evict finished":         {evict, both, phase(corev1.PodFailed), now, "Failed ignore budgets", ""},
 		"evict without a budget": {evict, nil, nil, now, "no PodDisruptionBudget selects it", ""},
-		"evict with two":         {evict, both, nil, never, "PodDisruptionBudgets busy-games, two select it, and the API server refuses", "when only one of them"},
-		"evict guarded":          {evict, guards, nil, later, "PodDisruptionBudget busy-games guards it", frees},
-		"evict guarded, exit":    {evict, guards, nil, later, "", atOnce},
-		"evict full":             {evict, two, nil, later, "PodDisruptionBudget two needs 2 healthy pods and has 2", ""},
+		"evict with two": {
+			evict, both, nil, never, "PodDisruptionBudgets busy-games, two select it, and the API server refuses", "when only one of them",
+		},
+		"evict guarded":       {evict, guards, nil, later, "PodDisruptionBudget busy-games guards it", frees},
+		"evict guarded, exit": {evict, guards, nil, later, "", atOnce},
+		"evict full":          {evict, two, nil, later, "PodDisruptionBudget two needs 2 healthy pods and has 2", ""},
 		"evict unready others": {evict, two, func(i *in) {
 			i.Others = []*corev1.Pod{game("game-2", "False").Build(), game("game-1", "False").Build(), i.Pods[0]}
 		}, later, "", "not ready: game-1, game-2"},
