@@ -52,7 +52,8 @@ spec:
 		"a guard without the exit": {budget("a", guard, "maxUnavailable: 0, "+busy+"]}"), "guard-exempt spec.selector"},
 		"a guard that permits one": {budget("a", guard, "maxUnavailable: 1, "+busy+exempt+"]}"), "guard-evictions spec.maxUnavailable"},
 		"a guard of ready pods": {
-			budget("a", guard, "maxUnavailable: 0, unhealthyPodEvictionPolicy: AlwaysAllow, "+busy+exempt+"]}"), "guard-evictions spec.unhealthyPodEvictionPolicy",
+			budget("a", guard, "maxUnavailable: 0, unhealthyPodEvictionPolicy: AlwaysAllow, "+busy+exempt+"]}"),
+			"guard-evictions spec.unhealthyPodEvictionPolicy",
 		},
 		"a guard by minAvailable":   {budget("a", guard, "minAvailable: 1000000, "+busy+exempt+"]}"), ""},
 		"a guard that demands five": {budget("a", guard, "minAvailable: 5, "+busy+exempt+"]}"), "guard-evictions spec.minAvailable"},

@@ -85,12 +85,17 @@ func TestCompare(t *testing.T) {
 		"container of a SidecarSet and of the pod": {
 			manifests: []string{agent, own, sidecars("")},
 			want: []string{
-				`c.yaml:1:1 sidecarset-not-accepted: a cluster refuses the pods of Deployment worker (b.yaml:1): the pod has a container "agent" of its own, as the set has: rename one of them, or exclude the pod from the selector of the set`,
+				`c.yaml:1:1 sidecarset-not-accepted: a cluster refuses the pods of Deployment worker (b.yaml:1): the pod has a container "agent" ` +
+					`of its own, as the set has: rename one of them, or exclude the pod from the selector of the set`,
 			},
 		},
-		"container of a SidecarSet and of the pod, paused":  {manifests: []string{agent, own, sidecars("  injectionStrategy: {paused: true}\n")}},
-		"container of a SidecarSet and of the pod, ignored": {manifests: []string{agent, own, e(sidecars(""), "{name: agents}", "{name: agents, annotations: {seamark.dev/injection-failure-policy: Ignore}}")}},
-		"container of a SidecarSet and of some pods":        {manifests: []string{agent, own, e(sidecars(""), "app: worker", "app: worker, statefulset.kubernetes.io/pod-name: x")}},
+		"container of a SidecarSet and of the pod, paused": {manifests: []string{agent, own, sidecars("  injectionStrategy: {paused: true}\n")}},
+		"container of a SidecarSet and of the pod, ignored": {manifests: []string{
+			agent, own, e(sidecars(""), "{name: agents}", "{name: agents, annotations: {seamark.dev/injection-failure-policy: Ignore}}"),
+		}},
+		"container of a SidecarSet and of some pods": {manifests: []string{
+			agent, own, e(sidecars(""), "app: worker", "app: worker, statefulset.kubernetes.io/pod-name: x"),
+		}},
 		"container of a SidecarSet and of pods of some namespaces": {
 			manifests: []string{agent, own, sidecars("  namespaceSelector: {matchLabels: {team: x}}\n")},
 		},
@@ -102,7 +107,8 @@ func TestCompare(t *testing.T) {
 		"container of a SidecarSet for another namespace": {
 			manifests: []string{agent, deployment, sidecars("  namespace: other\n")},
 			want: []string{
-				`a.yaml:11:5 container-not-found spec.probes[0].containerName: Deployment worker (b.yaml:1) has no container "agent" that probes can run in -> use the name of one of its containers, or of an init container with restartPolicy Always`,
+				`a.yaml:11:5 container-not-found spec.probes[0].containerName: Deployment worker (b.yaml:1) has no container "agent" that probes can run in -> ` +
+					`use the name of one of its containers, or of an init container with restartPolicy Always`,
 			},
 		},
 		"sidecar": {
