@@ -139,8 +139,9 @@ func TestGroupsAreExact(t *testing.T) {
 // of their own, and no pod is created without its containers.
 func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	t.Parallel()
+	// A new authority is issued after 10 seconds, and signs after 13.
 	i := install(t, env.Start(t), certificates.Lifetimes{
-		Authority: 12 * time.Second, Server: 4 * time.Second, Overlap: 4 * time.Second, Look: 200 * time.Millisecond,
+		Authority: 15 * time.Second, Server: 15 * time.Second, Overlap: 3 * time.Second, Look: 200 * time.Millisecond,
 	})
 	namespace, hostile := i.Env.Namespace(t), i.Env.Namespace(t)
 	// The set 255 gets an own place, and the set 259 shares an entry.
@@ -172,7 +173,7 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
 	turn := 0
-	for start := time.Now(); time.Since(start) < 25*time.Second; <-pace.C {
+	for start := time.Now(); time.Since(start) < 28*time.Second; <-pace.C {
 		for want, p := range map[string]*corev1.Pod{"set-259 server": p, "set-255 server": given} {
 			created := p.DeepCopy()
 			if err := has(want)(created, i.Client.Create(t.Context(), created, client.DryRunAll)); err != nil {

@@ -35,7 +35,8 @@ const (
 type Lifetimes struct {
 	// Authority and Server are the lifetimes of certificates. They are renewed after two thirds of them.
 	Authority, Server time.Duration
-	// Overlap is how long an authority is published before it signs.
+	// Overlap is how long an authority is published before it signs. It is less than a third of Authority, by several
+	// looks: the next authority is issued when a third is left, and the current one must not expire before the next signs.
 	Overlap time.Duration
 	// Look is how often an injector reads what others have written, and Skew is how much clocks differ. A third
 	// of Server is long enough for several looks: some fail, as when two injectors write at once.
