@@ -200,11 +200,13 @@ func (u *uninstaller) each(ctx context.Context, resource schema.GroupVersionReso
 	return done.Load(), total, nil
 }
 
-// unmark removes the marks of a pod, even of a terminated one, and its annotations for the
-// provider of a virtual node. It retries on concurrent writes.
-func (u *uninstaller) unmark(ctx context.Context, _ metadata.ResourceInterface, object *metav1.PartialObjectMetadata) (bool, error) {
+// unmark removes the marks of a pod, even of a terminated one, its annotations for the provider of a
+// virtual node, and the label by which the manager has released it from guards. It retries on
+// concurrent writes.
+func (u *uninstaller) unmark(ctx context.Context, pods metadata.ResourceInterface, object *metav1.PartialObjectMetadata) (bool, error) {
 	pod := &corev1.Pod{ObjectMeta: object.ObjectMeta}
 	marked, annotated := mark.Entry(pod.ManagedFields) != nil, serverless.AnnotationsOf(pod) != (serverless.Annotations{})
+	released := pod.Labels[v1alpha1.GuardExemptKey] == v1alpha1.GuardExemptMaxDuration
 	err := retry.OnError(retry.DefaultBackoff, isOutdated, func() error { return u.removeShared(ctx, pod) })
 	if err == nil && annotated {
 		_, err = u.pods.Handover(ctx, pod, serverless.Annotations{})
@@ -212,7 +214,20 @@ func (u *uninstaller) unmark(ctx context.Context, _ metadata.ResourceInterface, 
 	if err == nil && marked {
 		_, err = u.pods.Marks(ctx, pod, mark.Marks{})
 	}
-	return marked || annotated, err
+	if err == nil && released {
+		err = retry.OnError(retry.DefaultBackoff, isOutdated, func() error { return u.guardAgain(ctx, pods, pod) })
+	}
+	return marked || annotated || released, err
+}
+
+// guardAgain removes the label that the manager sets at the maximum duration of a guard, and not that of somebody else.
+func (u *uninstaller) guardAgain(ctx context.Context, pods metadata.ResourceInterface, pod *corev1.Pod) error {
+	live, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil || live.UID != pod.UID || live.Labels[v1alpha1.GuardExemptKey] != v1alpha1.GuardExemptMaxDuration {
+		return err
+	}
+	_, err = u.pods.GuardExempt(ctx, &corev1.Pod{ObjectMeta: live.ObjectMeta}, false)
+	return err
 }
 
 // removeShared removes the marks that other managers own too. It must run before the empty
