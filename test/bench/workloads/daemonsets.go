@@ -71,22 +71,20 @@ type daemons struct {
 }
 
 // measureDaemonSets measures the slots, and then compares DaemonSets with those of Kubernetes. Both sides have an API
-// server of their own and are measured in turn, as those of other sets.
+// server of their own and are measured in turn, as those of other sets, and the medians are compared.
 func measureDaemonSets(b *harness.Bench) harness.Output {
 	out := harness.Output{Results: measureSlots(b)}
 	peer := openDaemons(b, builtinDaemonSet(), "kube-controller-manager", func(s *harness.Server) *harness.Program {
 		return s.ControllerManager("daemonset-controller")
 	})
 	ours := openDaemons(b, advancedDaemonSet(), "seamark-workloads", (*harness.Server).DaemonSets)
-	sides := []*daemons{peer, ours}
+	played := playDaemons(b, []*daemons{peer, ours})
 	for i, stage := range daemonStages() {
-		var costs [2]cost
-		for n := range sides {
-			j := (n + i) % len(sides)
-			costs[j] = sides[j].play(stage)
-		}
-		out.Results = append(out.Results, results(stage.title, peerDaemonSet, costs[1], costs[0], harness.RatioAtMost(0.25))...)
-		out.Notes = append(out.Notes, fmt.Sprintf("Writes to %s: Seamark %s; %s %s.", stage.title, list(costs[1].writes), peerDaemonSet, list(costs[0].writes)))
+		theirs, mine := median(played[0][i]), median(played[1][i])
+		stageRows := results(stage.title, peerDaemonSet, mine, theirs, harness.RatioAtMost(0.25))
+		stageRows[0].Noise = ratioNoise(played[1][i], played[0][i])
+		out.Results = append(out.Results, stageRows...)
+		out.Notes = append(out.Notes, fmt.Sprintf("Writes to %s: Seamark %s; %s %s.", stage.title, list(mine.writes), peerDaemonSet, list(theirs.writes)))
 	}
 	peerEvicted, evicted := peer.evicted(), ours.evicted()
 	peerStart, start := peer.missing(), ours.missing()
@@ -101,6 +99,35 @@ func measureDaemonSets(b *harness.Bench) harness.Output {
 		{Name: rowDaemonMemory, Value: memory(ours), Unit: "MiB", Floor: memory(peer), FloorName: peerDaemonSet},
 	}...)
 	return out
+}
+
+// playDaemons returns the costs of all rounds, by side and stage. The side that is first changes.
+func playDaemons(b *harness.Bench, sides []*daemons) [2][][]cost {
+	b.Helper()
+	played := [2][][]cost{make([][]cost, len(daemonStages())), make([][]cost, len(daemonStages()))}
+	for round := range rounds(b) {
+		if round > 0 {
+			for _, d := range sides {
+				d.reset(d.kind)
+			}
+		}
+		for i, stage := range daemonStages() {
+			for n := range sides {
+				j := (n + i + round) % len(sides)
+				played[j][i] = append(played[j][i], sides[j].play(stage))
+			}
+		}
+	}
+	return played
+}
+
+// ratioNoise returns the noise of the ratio of the times.
+func ratioNoise(ours, theirs []cost) float64 {
+	ratios := make([]float64, len(ours))
+	for i := range ours {
+		ratios[i] = ours[i].took.Seconds() / theirs[i].took.Seconds()
+	}
+	return halfRange(ratios)
 }
 
 // openDaemons starts a side, warms it up, and creates all nodes.

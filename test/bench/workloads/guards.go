@@ -17,138 +17,226 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// guardedCluster is an API server with guards in one namespace. The pods that are measured are in another one, or in the same.
-type guardedCluster struct {
-	bystander
-	// guards and quick are the numbers of guards in a full and in a quick run.
+// guardStage is what protects pods while others are deleted and updated.
+type guardStage struct {
+	// name is that of rows.
+	name string
+	// guards and quick are the numbers of guards in a full and in a quick run. Those of earlier stages stay.
 	guards, quick int
-	own           bool
-	// deletion and update are the times per write in microseconds, one of each round.
-	deletion, update []float64
+	// own means that they are in the namespace of the pods that are measured.
+	own bool
 }
 
-// name names the cluster in rows.
-func (c *guardedCluster) name() string {
-	if c.own {
-		return fmt.Sprintf("%d guards in the namespace", c.guards)
+// guardStages returns the stages after that without the policies of guards.
+func guardStages() []guardStage {
+	return []guardStage{
+		{name: "no guards"},
+		{name: "1 guard in another namespace", guards: 1, quick: 1},
+		{name: "100 guards in another namespace", guards: 100, quick: 2},
+		{name: "1,000 guards in another namespace", guards: 1000, quick: 3},
+		{name: "16 guards in the namespace", guards: 16, quick: 2, own: true},
 	}
-	return text.Count(c.guards, "guard") + " in another namespace"
 }
 
-// guardedClusters returns the clusters of the measure. The first one is the floor.
-func guardedClusters() []*guardedCluster {
-	return []*guardedCluster{{}, {guards: 1, quick: 1}, {guards: 100, quick: 2}, {guards: 1000, quick: 3}, {guards: 16, quick: 2, own: true}}
-}
+// guardOperations are those that guards of the label seamark.dev/guard-update can refuse.
+func guardOperations() []string { return []string{"DELETE", "UPDATE"} }
 
-func guardRow(operation string, c *guardedCluster) string {
-	return fmt.Sprintf("API server's processor time per %s of a pod, %s", operation, c.name())
+func guardRow(operation string, s guardStage) string {
+	return fmt.Sprintf("API server's processor time per %s of a pod, %s", operation, s.name)
 }
 
 func guardRows() (rows []string) {
-	for _, c := range guardedClusters()[1:] {
-		rows = append(rows, guardRow("DELETE", c), guardRow("UPDATE", c))
+	for _, s := range guardStages() {
+		for _, operation := range guardOperations() {
+			rows = append(rows, guardRow(operation, s))
+		}
 	}
 	return rows
 }
 
-// measureGuards measures deletions and updates of pods that no guard selects. All clusters have all policies, and are measured in
-// turn. No program runs.
+// policies is the plugin that evaluates admission policies for a request.
+const policies = "k8s.io/apiserver/pkg/admission/plugin/policy/generic.(*Plugin["
+
+// guardedCluster is an API server with pods that no guard selects. Guards are in the same namespace, or in the other one.
+type guardedCluster struct {
+	*bystander
+	*harness.Bench
+	other string
+	// guards is the number of guards in the other namespace.
+	guards int
+}
+
+// measureGuards measures deletions and updates of pods that no guard selects. What guards add is so little that only a profile shows
+// it, of dry runs: it is added to what these operations cost without the policies of guards.
 func measureGuards(b *harness.Bench) harness.Output {
-	clusters := guardedClusters()
-	for _, c := range clusters {
-		c.server = b.Server()
-		c.openGuards(b)
+	server := b.Server()
+	c := &guardedCluster{
+		bystander: &bystander{server: server, namespace: server.Namespace(b.T), pods: harness.Pick(b, 2000, 20)}, Bench: b, other: server.Namespace(b.T),
 	}
-	rounds := harness.Pick(b, 9, 1)
-	for round := range rounds {
-		for n := range clusters {
-			clusters[(n+round)%len(clusters)].playGuards(b, round)
-		}
-	}
-	floor := clusters[0]
+	c.bind(false)
+	real := c.written()
+	c.createRunning()
+	without := c.played()
+	c.bind(true)
 	var out harness.Output
-	row := func(c *guardedCluster, operation string, values, floors []float64) {
-		result := harness.Result{
-			Name: guardRow(operation, c), Value: middle(values), Unit: "µs", Floor: harness.Positive(middle(floors)), FloorName: "no guards",
-			Noise: halfRange(values),
+	count := int64(0)
+	for _, stage := range guardStages() {
+		c.protect(stage)
+		played := c.played()
+		for _, operation := range guardOperations() {
+			profile, floor := played[operation], harness.Positive(real[operation])
+			added, budget := profile.Within-without[operation].Within, harness.RatioAtMost(foreignBudget)
+			if stage.own {
+				added, budget = profile.PerCall-without[operation].PerCall, nil
+			}
+			count += profile.Samples
+			out.Results = append(out.Results, harness.Result{
+				Name: guardRow(operation, stage), Unit: "µs", Value: floor + float64(max(0, added).Nanoseconds())/1000, Floor: floor,
+				FloorName: "no policies of guards", Budget: budget,
+			})
 		}
-		if !c.own {
-			result.Budget = harness.RatioAtMost(foreignBudget)
-		}
-		out.Results = append(out.Results, result)
-	}
-	for _, c := range clusters[1:] {
-		row(c, "DELETE", c.deletion, floor.deletion)
-		row(c, "UPDATE", c.update, floor.update)
 	}
 	out.Notes = []string{fmt.Sprintf(
-		"Medians of %d rounds of all clusters in turn, with %d pods per round that no guard selects. The guards also protect from updates.", rounds, floor.pods,
+		"The floor is that of %d operations. What guards of another namespace add is the time of admission policies in dry runs, by a profile of "+
+			"%d samples on average of %s, less that without the policies of guards. What those of the namespace add is all of the processor "+
+			"time of dry runs, less that without the policies. The guards also protect from updates.",
+		c.pods, count/int64(len(guardRows())), c.period(),
 	)}
 	return out
 }
 
-// openGuards creates the guards and a pod that all of them select, and waits until it cannot be deleted.
-func (c *guardedCluster) openGuards(b *harness.Bench) {
-	b.Helper()
-	c.pods, c.namespace = harness.Pick(b, 500, 20), c.server.Namespace(b.T)
-	guarded := c.namespace
-	if !c.own {
-		guarded = c.server.Namespace(b.T)
-	}
-	b.Each(harness.Pick(b, c.guards, c.quick), harness.Clients, func(ctx context.Context, i int) error {
-		return c.server.Client.Create(ctx, &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: guarded, Name: fmt.Sprintf("guard-%d", i),
-				Labels: map[string]string{v1alpha1.GuardKey: "true", v1alpha1.GuardUpdateKey: "true"},
-			},
-			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: &intstr.IntOrString{},
-				Selector: &metav1.LabelSelector{
-					MatchLabels: map[string]string{"app": "guarded"},
-					MatchExpressions: []metav1.LabelSelectorRequirement{
-						{Key: "idle", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
-						{Key: v1alpha1.GuardExemptKey, Operator: metav1.LabelSelectorOpDoesNotExist},
-					},
-				},
-			},
-		})
-	})
-	if c.guards == 0 {
-		return
-	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: guarded, Name: "guarded", Labels: map[string]string{"app": "guarded"}},
-		Spec:       corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "main", Image: "main"}}},
-	}
-	b.Must(c.server.Client.Create(b.Context(), pod))
-	running := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Running"}}`))
-	b.Must(c.server.Client.Status().Patch(b.Context(), pod, running))
-	b.Until("guards have effect", 100*time.Millisecond, func(ctx context.Context) (bool, error) {
-		return apierrors.IsForbidden(c.server.Client.Delete(ctx, pod, client.DryRunAll)), nil
-	})
+// createRunning creates the pods. Guards ignore others than running ones.
+func (c *guardedCluster) createRunning() {
+	c.Helper()
+	c.bystander.create(c.Bench, "pod", c.pods)
+	c.Each(c.pods, harness.Clients, func(ctx context.Context, i int) error { return c.run(ctx, c.pod(i)) })
 }
 
-// playGuards measures one round. New pods are running, because guards ignore others.
-func (c *guardedCluster) playGuards(b *harness.Bench, round int) {
-	b.Helper()
-	prefix := fmt.Sprintf("round-%d", round)
-	c.create(b, prefix, c.pods)
-	pod := func(i int) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: fmt.Sprintf("%s-%d", prefix, i)}}
-	}
+// written creates pods, and returns the processor time per update and deletion of them in microseconds.
+func (c *guardedCluster) written() map[string]float64 {
+	c.Helper()
+	c.createRunning()
 	measured := func(work func(ctx context.Context, i int) error) float64 {
-		used := c.server.Counted(func() { b.Each(c.pods, harness.Clients, work) })
+		used := c.server.Counted(func() { c.Each(c.pods, harness.Clients, work) })
 		return float64(used.CPU.Microseconds()) / float64(c.pods)
 	}
+	return map[string]float64{
+		"UPDATE": measured(func(ctx context.Context, i int) error { return c.server.Client.Patch(ctx, c.pod(i), labelled()) }),
+		"DELETE": measured(func(ctx context.Context, i int) error {
+			return c.server.Client.Delete(ctx, c.pod(i), client.GracePeriodSeconds(0))
+		}),
+	}
+}
+
+// pod returns one of the pods.
+func (c *guardedCluster) pod(i int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: fmt.Sprintf("pod-%d", i%c.pods)}}
+}
+
+// labelled is an update of a pod.
+func labelled() client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mark":"true"}}}`))
+}
+
+// bind binds the policies of guards, or removes the bindings, and waits until that has effect.
+func (c *guardedCluster) bind(bound bool) {
+	c.Helper()
+	objects, err := env.ReadManifests("config/policies/guards.yaml")
+	c.Must(err)
+	for _, object := range objects {
+		// The binding of seamark-guard-parameters stays: without it, the API server does not read new guards.
+		if object.GetKind() != "ValidatingAdmissionPolicyBinding" || object.GetName() == "seamark-guard-parameters" {
+			continue
+		}
+		if bound {
+			c.server.Apply(c.T, object)
+		} else {
+			c.Must(c.server.Client.Delete(c.Context(), object))
+		}
+	}
+	c.await(c.server.Namespace(c.T), bound)
+}
+
+// await waits until a guard of the namespace has effect, or none has, and deletes it.
+func (c *guardedCluster) await(namespace string, bound bool) {
+	c.Helper()
+	guard := newGuard(namespace, "awaited")
+	c.Must(c.server.Client.Create(c.Context(), guard))
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "guarded", Labels: map[string]string{"app": "guarded"}},
+		Spec:       corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "main", Image: "main"}}},
+	}
+	c.Must(c.server.Client.Create(c.Context(), pod))
+	c.Must(c.run(c.Context(), pod))
+	c.Until("guards have effect, or none has", 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+		return apierrors.IsForbidden(c.server.Client.Delete(ctx, pod, client.DryRunAll)) == bound, nil
+	})
+	c.Must(c.server.Client.Delete(c.Context(), guard))
+}
+
+// run sets the phase of a pod: guards ignore others than running ones.
+func (c *guardedCluster) run(ctx context.Context, pod *corev1.Pod) error {
 	running := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Running"}}`))
-	b.Each(c.pods, harness.Clients, func(ctx context.Context, i int) error { return c.server.Client.Status().Patch(ctx, pod(i), running) })
-	labelled := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mark":"true"}}}`))
-	c.update = append(c.update, measured(func(ctx context.Context, i int) error { return c.server.Client.Patch(ctx, pod(i), labelled) }))
-	c.deletion = append(c.deletion, measured(func(ctx context.Context, i int) error {
-		return c.server.Client.Delete(ctx, pod(i), client.GracePeriodSeconds(0))
-	}))
+	return c.server.Client.Status().Patch(ctx, pod, running) //nolint:wrapcheck // The caller ends the measure.
+}
+
+// protect creates the guards of the stage, and waits until they have effect.
+func (c *guardedCluster) protect(stage guardStage) {
+	c.Helper()
+	if stage.guards == 0 {
+		return
+	}
+	namespace, first := c.other, c.guards
+	if stage.own {
+		namespace, first = c.namespace, 0
+	}
+	last := harness.Pick(c.Bench, stage.guards, stage.quick)
+	c.Each(last-first, harness.Clients, func(ctx context.Context, i int) error {
+		return c.server.Client.Create(ctx, newGuard(namespace, fmt.Sprintf("guard-%d", first+i)))
+	})
+	if !stage.own {
+		c.guards = last
+	}
+	c.await(c.server.Namespace(c.T), true)
+}
+
+// newGuard returns a guard of pods that are not idle.
+func newGuard(namespace, name string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.GuardKey: "true", v1alpha1.GuardUpdateKey: "true"},
+		},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: &intstr.IntOrString{},
+			Selector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{"app": "guarded"},
+				MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: "idle", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+					{Key: v1alpha1.GuardExemptKey, Operator: metav1.LabelSelectorOpDoesNotExist},
+				},
+			},
+		},
+	}
+}
+
+// period is how long each operation of a stage is repeated.
+func (c *guardedCluster) period() time.Duration {
+	return harness.Pick(c.Bench, 30*time.Second, time.Second)
+}
+
+// played measures dry runs by operation.
+func (c *guardedCluster) played() map[string]harness.Profile {
+	c.Helper()
+	return map[string]harness.Profile{
+		"DELETE": c.server.Profile(c.period(), policies, func(ctx context.Context, i int) error {
+			return c.server.Client.Delete(ctx, c.pod(i), client.DryRunAll, client.GracePeriodSeconds(0))
+		}),
+		"UPDATE": c.server.Profile(c.period(), policies, func(ctx context.Context, i int) error {
+			return c.server.Client.Patch(ctx, c.pod(i), labelled(), client.DryRunAll)
+		}),
+	}
 }
