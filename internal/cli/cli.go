@@ -78,7 +78,8 @@ const rootLong = `Run custom probes in pods and mark the pods with the results.
 
 Exit codes of all commands: 0 for success; 1 if the command failed, does not exist, or found
 something to report; 2 for bad input; 3 if the cluster cannot be reached, or a permission is missing
-without which the command has no answer.`
+without which the command has no answer. Those of 'rollout', 'set image' and 'wait' are kubectl's: 0
+for success, and otherwise 1.`
 
 // displayName returns how users call the program: as a plugin of kubectl, or by its own name. The program
 // may be a display name.

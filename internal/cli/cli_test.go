@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,7 +105,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Bad input gives exit code 2, and an unknown command 1, and an error that names it. Nothing is run.
+// Bad input gives exit code 2, and an unknown command, and bad input of a command of kubectl, 1, and an error that names it. Nothing is run.
 func TestBadInput(t *testing.T) {
 	folder := t.TempDir()
 	for name, test := range map[string]struct {
@@ -128,6 +129,7 @@ func TestBadInput(t *testing.T) {
 		"unknown command, flag":    {args: []string{"lokal", "-n", "x"}, want: `unknown command "lokal" for "seamark"; did you mean "local"?`},
 		"unknown subcommand, flag": {args: []string{"rollout", "statu", "x", "-n", "y"}, want: `for "seamark rollout"; did you mean "status"?`},
 		"flag of a group":          {args: []string{"set", "-n", "y"}, want: "unknown shorthand flag: 'n' in -n\nSee 'seamark set --help'"},
+		"flag of wait":             {args: []string{"wait", "--tiemout=1s"}, want: "unknown flag: --tiemout; did you mean \"--timeout\"?\nSee 'seamark wait --help'"},
 		"unknown shorthand":        {args: []string{"get", "-z"}, want: "unknown shorthand flag: 'z' in -z\nSee 'seamark get --help'"},
 		"one hyphen":               {args: []string{"get", "-kubeconfg=x"}, want: `did you mean "--kubeconfig"?`},
 		"one letter":               {args: []string{"explain", "-A", "x"}, want: "unknown shorthand flag: 'A' in -A\nSee 'seamark explain --help'"},
@@ -174,7 +176,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.input, test.args...)
 			want := exit.Usage
-			if strings.HasPrefix(stderr, "Error: unknown command ") {
+			if strings.HasPrefix(stderr, "Error: unknown command ") || slices.Contains([]string{"rollout", "set", "wait"}, test.args[0]) {
 				want = exit.Failed
 			}
 			expect.Equal(t, "exit code", want, code)

@@ -6,7 +6,11 @@
 // not the user's input.
 package exit
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/spf13/cobra"
+)
 
 // The exit codes.
 const (
@@ -43,6 +47,31 @@ func with(err error, code int) error {
 		return err
 	}
 	return &coded{err, code}
+}
+
+// AsKubectl gives all errors of the command and of those below it the exit code of kubectl's commands, Failed. It is called once, after
+// the commands below it were added.
+func AsKubectl(command *cobra.Command) {
+	command.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if parent := command.Parent(); parent != nil {
+			err = parent.FlagErrorFunc()(cmd, err)
+		}
+		return &coded{err, Failed}
+	})
+	failWithOne(command)
+}
+
+func failWithOne(command *cobra.Command) {
+	run := command.RunE
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := run(cmd, args); err != nil {
+			return &coded{err, Failed}
+		}
+		return nil
+	}
+	for _, below := range command.Commands() {
+		failWithOne(below)
+	}
 }
 
 // Code returns the exit code of a command that returned err. It is the highest one of errors that are

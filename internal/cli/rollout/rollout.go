@@ -63,6 +63,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	for _, add := range []func(o *options) *cobra.Command{newStatus, newHistory, newUndo, newPause, newResume, newRestart} {
 		command.AddCommand(add(&options{Flags: target.NewFlags(streams, version), program: program, now: time.Now}))
 	}
+	exit.AsKubectl(command)
 	return command
 }
 

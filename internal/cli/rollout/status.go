@@ -35,9 +35,9 @@ The command lists the object by its name, or gets it if you may not list it. Unl
 complete, it also lists the pods, if you may, to say what they wait for, and watches the object and
 the pods.
 
-Exit codes: 0 if the rollout is complete, or with --watch=false; 1 if progressDeadlineSeconds have
-passed, after --timeout, or if the object is deleted; 3 if the cluster cannot be reached, or a
-permission is missing.`
+Exit codes are those of 'kubectl rollout status': 0 if the rollout is complete, or with
+--watch=false, and otherwise 1: progressDeadlineSeconds have passed, --timeout has, or the object is
+deleted.`
 
 // status are the flags of `seamark rollout status`.
 type status struct {

@@ -148,30 +148,30 @@ func TestRequestsOfStatus(t *testing.T) {
 			[]string{set, "GET get arena ", pods, "GET watch from  of clonesets metadata.name=arena"}, complete,
 		},
 		"only get is allowed, in a watch": {
-			1, "cloneset/arena", map[string]int{"GET list": http.StatusForbidden, "GET watch": http.StatusForbidden}, exit.Access,
+			1, "cloneset/arena", map[string]int{"GET list": http.StatusForbidden, "GET watch": http.StatusForbidden}, exit.Failed,
 			nil, "no permission to watch clonesets.apps.kruise.io in namespace games",
 		},
 		"nothing is allowed": {
-			1, "cloneset/arena", map[string]int{"GET": http.StatusForbidden}, exit.Access, []string{set, "GET get arena "},
+			1, "cloneset/arena", map[string]int{"GET": http.StatusForbidden}, exit.Failed, []string{set, "GET get arena "},
 			"no permission to list clonesets.apps.kruise.io in namespace games",
 		},
 		"a revision, without discovery": {
-			1, "cloneset/arena --revision=1", map[string]int{"GET list controllerrevisions": http.StatusForbidden}, exit.Access,
+			1, "cloneset/arena --revision=1", map[string]int{"GET list controllerrevisions": http.StatusForbidden}, exit.Failed,
 			[]string{set, "GET list controllerrevisions app=arena"}, "no permission to list controllerrevisions.apps in namespace games",
 		},
 		"pods may not be listed": {
 			1, "cloneset/arena --watch=false", map[string]int{"GET list pods": http.StatusForbidden}, exit.OK, []string{set, pods}, waits + "...\n",
 		},
 		"the list of pods is refused": {
-			1, "cloneset/arena --watch=false", map[string]int{"GET list pods": http.StatusUnauthorized}, exit.Access, []string{set, pods},
+			1, "cloneset/arena --watch=false", map[string]int{"GET list pods": http.StatusUnauthorized}, exit.Failed, []string{set, pods},
 			"list pods of namespace games: ",
 		},
 		"the list hangs": {
-			1, "cloneset/arena --timeout=200ms", map[string]int{"GET list clonesets": hangs}, exit.Access, []string{set},
+			1, "cloneset/arena --timeout=200ms", map[string]int{"GET list clonesets": hangs}, exit.Failed, []string{set},
 			"Error: cloneset.apps.kruise.io/arena: the cluster has not answered within --timeout=200ms",
 		},
 		"the list by labels hangs": {
-			1, "cloneset -l app=arena --timeout=200ms", map[string]int{"GET list clonesets": hangs}, exit.Access,
+			1, "cloneset -l app=arena --timeout=200ms", map[string]int{"GET list clonesets": hangs}, exit.Failed,
 			[]string{"GET list clonesets app=arena"}, "Error: the cluster has not answered within --timeout=200ms",
 		},
 	} {

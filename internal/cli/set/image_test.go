@@ -78,15 +78,15 @@ func TestImage(t *testing.T) {
 			args: []string{"broadcastjob/a", "main=x"}, code: exit.Failed, want: "set image supports only CloneSet, StatefulSet, DaemonSet, SidecarSet",
 		},
 		"another group":     {args: []string{"deployment/a", "main=x", "--dry-run=client"}, want: "kubectl set image --dry-run=client -- deployment/a main=x"},
-		"no equals sign":    {args: []string{"cloneset/arena", "main"}, code: exit.Usage, want: `an image is required: "main" is not CONTAINER=IMAGE`},
-		"no image":          {args: []string{"cloneset/arena"}, code: exit.Usage, want: "an image is required: CONTAINER=IMAGE"},
-		"an empty image":    {args: []string{"cloneset/arena", "main="}, code: exit.Usage, want: `"main=" is invalid: must be CONTAINER=IMAGE`},
-		"an image twice":    {args: []string{"cloneset/arena", "main=a", "main=b"}, code: exit.Usage, want: `"main=b" is invalid: the container main has`},
-		"all and another":   {args: []string{"cloneset/arena", "*=a", "main=b"}, code: exit.Usage, want: "*=IMAGE is invalid"},
-		"a name at the end": {args: []string{"cloneset/arena", "main=a", "cloneset/b"}, code: exit.Usage, want: `"cloneset/b" is invalid: must be`},
-		"no object":         {args: []string{"main=a"}, code: exit.Usage, want: "an object is required"},
-		"bad dry run":       {args: []string{"cloneset/arena", "main=a", "--dry-run=x"}, code: exit.Usage, want: `--dry-run: "x" is invalid`},
-		"bad output":        {args: []string{"cloneset/arena", "main=a", "-o", "x"}, code: exit.Usage, want: "--output: "},
+		"no equals sign":    {args: []string{"cloneset/arena", "main"}, code: exit.Failed, want: `an image is required: "main" is not CONTAINER=IMAGE`},
+		"no image":          {args: []string{"cloneset/arena"}, code: exit.Failed, want: "an image is required: CONTAINER=IMAGE"},
+		"an empty image":    {args: []string{"cloneset/arena", "main="}, code: exit.Failed, want: `"main=" is invalid: must be CONTAINER=IMAGE`},
+		"an image twice":    {args: []string{"cloneset/arena", "main=a", "main=b"}, code: exit.Failed, want: `"main=b" is invalid: the container main has`},
+		"all and another":   {args: []string{"cloneset/arena", "*=a", "main=b"}, code: exit.Failed, want: "*=IMAGE is invalid"},
+		"a name at the end": {args: []string{"cloneset/arena", "main=a", "cloneset/b"}, code: exit.Failed, want: `"cloneset/b" is invalid: must be`},
+		"no object":         {args: []string{"main=a"}, code: exit.Failed, want: "an object is required"},
+		"bad dry run":       {args: []string{"cloneset/arena", "main=a", "--dry-run=x"}, code: exit.Failed, want: `--dry-run: "x" is invalid`},
+		"bad output":        {args: []string{"cloneset/arena", "main=a", "-o", "x"}, code: exit.Failed, want: "--output: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,8 +173,8 @@ func (c *fakeCluster) run(t *testing.T, args ...string) (string, int) {
 		_, err := out.WriteString("kubectl " + strings.Join(args, " ") + "\n")
 		return err
 	}
-	command := newImage(flags, "seamark")
-	command.SetArgs(args)
+	command := newCommand(flags, "seamark")
+	command.SetArgs(append([]string{"image"}, args...))
 	command.SilenceUsage = true
 	command.SetOut(out)
 	command.SetErr(out)

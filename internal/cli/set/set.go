@@ -29,6 +29,10 @@ import (
 
 // New returns the command.
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
+	return newCommand(target.NewFlags(streams, version, "set", "image"), program)
+}
+
+func newCommand(flags *target.Flags, program string) *cobra.Command {
 	const short = "Change the images of sets"
 	command := &cobra.Command{
 		Use: "set SUBCOMMAND", Short: short, Long: short + ", as kubectl set does for the kinds of Kubernetes.",
@@ -37,7 +41,8 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 
 		SuggestionsMinimumDistance: 2,
 	}
-	command.AddCommand(newImage(target.NewFlags(streams, version, "set", "image"), program))
+	command.AddCommand(newImage(flags, program))
+	exit.AsKubectl(command)
 	return command
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/target"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 )
@@ -55,8 +56,7 @@ exist ends the wait at once, unless create or delete is among the expressions. O
 count that exist when the wait begins: if none matches, the exit code is 1, as in kubectl. Other
 objects, such as deployment/web, are passed to 'kubectl wait', with one --for.
 
-Exit codes: 0 if all expressions are met; 1 after --timeout; 2 for bad input; 3 if the cluster
-cannot be reached, or pods, events or objects cannot be read.`
+Exit codes are those of 'kubectl wait': 0 if all expressions are met, and otherwise 1.`
 
 // The placeholders are the name of the program.
 const example = `  # Wait until one pod of the database is the primary
@@ -132,6 +132,7 @@ func newCommand(targets *target.Flags, program string) *cobra.Command {
 	o.Cluster.AddAllNamespaces(command)
 	o.Cluster.AddTo(command)
 	o.Cluster.CompleteObjects(command, true, 0)
+	exit.AsKubectl(command)
 	return command
 }
 

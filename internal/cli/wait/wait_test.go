@@ -256,20 +256,20 @@ func TestWait(t *testing.T) {
 			want: "pods -l app=none label=!role: not met: no pod matches\nError: 1 of 1 expressions not met after 1s\n",
 		},
 		"events are forbidden": {
-			args: []string{"db-0", "--for", "event=Started"}, code: exit.Access,
+			args: []string{"db-0", "--for", "event=Started"}, code: exit.Failed,
 			refuse: func(o any) bool { _, is := o.(*corev1.EventList); return is }, want: "list events in namespace shop",
 		},
 		"no pods selected": {
-			args: []string{"--for", "label=a"}, code: exit.Usage, want: "select pods: by their names, by --selector or --all, or by pod/NAME in each --for",
+			args: []string{"--for", "label=a"}, code: exit.Failed, want: "select pods: by their names, by --selector or --all, or by pod/NAME in each --for",
 		},
-		"no expression": {args: []string{"db-0"}, code: exit.Usage, want: "--for: required"},
+		"no expression": {args: []string{"db-0"}, code: exit.Failed, want: "--for: required"},
 		"bad expression": {
-			args: []string{"db-0", "--for", "role=primary"}, code: exit.Usage,
+			args: []string{"db-0", "--for", "role=primary"}, code: exit.Failed,
 			want: `--for: "role=primary" is invalid: requirement "role" must be one of condition=`,
 		},
-		"bad selector": {args: []string{"-l", "a b", "--for", "label=a"}, code: exit.Usage, want: `--selector: "a b" is invalid`},
+		"bad selector": {args: []string{"-l", "a b", "--for", "label=a"}, code: exit.Failed, want: `--selector: "a b" is invalid`},
 		"bad timeout": {
-			args: []string{"db-0", "--for", "label=a", "--timeout", "-1s"}, code: exit.Usage, want: "--timeout: -1s is invalid: must be 0 or more",
+			args: []string{"db-0", "--for", "label=a", "--timeout", "-1s"}, code: exit.Failed, want: "--timeout: -1s is invalid: must be 0 or more",
 		},
 		"kubectl waits for the deletion of a pod": {
 			args: []string{"pod/db-0", "db-1", "--for", "delete"}, want: "kubectl wait --for=delete -- pod/db-0 pod/db-1",
@@ -279,22 +279,22 @@ func TestWait(t *testing.T) {
 			want: "kubectl wait --for=jsonpath={.status.phase}=Running --selector=app=db -- pods",
 		},
 		"deletion and a label": {
-			args: []string{"db-0", "--for", "delete", "--for", "label=a"}, code: exit.Usage, want: "--for: create, delete and jsonpath must be",
+			args: []string{"db-0", "--for", "delete", "--for", "label=a"}, code: exit.Failed, want: "--for: create, delete and jsonpath must be",
 		},
-		"deletion of no pods":  {args: []string{"--for", "delete"}, code: exit.Usage, want: "select pods: by their names, or by --selector"},
+		"deletion of no pods":  {args: []string{"--for", "delete"}, code: exit.Failed, want: "select pods: by their names, or by --selector"},
 		"deletion of all pods": {args: []string{"pod", "--all", "--for", "delete"}, want: "kubectl wait --all=true --for=delete -- pods"},
 		"a kind as in kubectl": {
-			args: []string{"pod", "db-0", "--for", "label=a"}, code: exit.Usage, want: `"pod" is invalid: must be NAME or pod/NAME, without a kind`,
+			args: []string{"pod", "db-0", "--for", "label=a"}, code: exit.Failed, want: `"pod" is invalid: must be NAME or pod/NAME, without a kind`,
 		},
-		"name and selector": {args: []string{"pod/db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of an object"},
-		"all and selector":  {args: []string{"pod", "--all", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "--all: must not be used with --selector"},
+		"name and selector": {args: []string{"pod/db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "must not be used with the name of an object"},
+		"all and selector":  {args: []string{"pod", "--all", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "--all: must not be used with --selector"},
 		"pods with labels, as in kubectl": {
 			args: []string{"pod", "-l", "app=db", "--for", "label=role=primary", "--any"}, want: "pods -l app=db label=role=primary: met\n",
 		},
 		"all pods":                {args: []string{"pods", "--all", "--for", "label=role=primary", "--any"}, want: "pods --all label=role=primary: met\n"},
 		"all pods, with the kind": {args: []string{"Pod", "--all", "--for", "label=role=primary", "--any"}, want: "pods --all label=role=primary: met\n"},
 		"all pods, and a name": {
-			args: []string{"--all", "db-0", "--for", "label=a"}, code: exit.Usage,
+			args: []string{"--all", "db-0", "--for", "label=a"}, code: exit.Failed,
 			want: `--for: "label=a" is invalid: must be one of condition=TYPE[=STATUS], jsonpath={PATH}[=VALUE], create, delete, because "db-0" names no pods`,
 		},
 		"kubectl ignores the case of a form": {args: []string{"deployment/web", "--for", "Delete"}, want: "kubectl wait --for=Delete -- deployment/web"},
@@ -308,7 +308,7 @@ func TestWait(t *testing.T) {
 			args: []string{"cloneset", "-l", "app=none", "--for", "create"}, code: exit.Failed, want: "no matching resources found: no clonesets with the labels",
 		},
 		"the first list hangs": {
-			args: []string{"cloneset", "-l", "app=hangs", "--for", "delete", "--timeout", "2s"}, code: exit.Access, after: 2 * time.Second,
+			args: []string{"cloneset", "-l", "app=hangs", "--for", "delete", "--timeout", "2s"}, code: exit.Failed, after: 2 * time.Second,
 			want: "Error: the cluster has not answered within --timeout=2s",
 		},
 		"no set to be deleted": {args: []string{"cloneset", "-l", "app=none", "--for", "delete"}},
@@ -367,21 +367,21 @@ func TestWait(t *testing.T) {
 			want: "cloneset.apps.kruise.io/arena jsonpath={.status.observedGeneration}=2: met\ncloneset.apps.kruise.io/lobby",
 		},
 		"sets are forbidden": {
-			args: []string{"cloneset/arena", "--for", "condition=Ready"}, code: exit.Access,
+			args: []string{"cloneset/arena", "--for", "condition=Ready"}, code: exit.Failed,
 			refuse: func(o any) bool { _, is := o.(*unstructured.UnstructuredList); return is }, want: "list clonesets.apps.kruise.io in namespace shop",
 		},
 		"a requirement of pods for a set": {
-			args: []string{"cloneset/arena", "--for", "label=a"}, code: exit.Usage, want: `--for: "label=a" is invalid: must be one of condition=TYPE[=STATUS]`,
+			args: []string{"cloneset/arena", "--for", "label=a"}, code: exit.Failed, want: `--for: "label=a" is invalid: must be one of condition=TYPE[=STATUS]`,
 		},
-		"a set and a pod":         {args: []string{"pod/db-0", "cloneset/arena", "--for", "condition=Ready"}, code: exit.Usage, want: `"pod/db-0" is invalid`},
-		"any set":                 {args: []string{"cloneset/arena", "--any", "--for", "delete"}, code: exit.Usage, want: "--any and --all-namespaces"},
-		"no expression for a set": {args: []string{"cloneset/arena"}, code: exit.Usage, want: "--for: required"},
+		"a set and a pod":         {args: []string{"pod/db-0", "cloneset/arena", "--for", "condition=Ready"}, code: exit.Failed, want: `"pod/db-0" is invalid`},
+		"any set":                 {args: []string{"cloneset/arena", "--any", "--for", "delete"}, code: exit.Failed, want: "--any and --all-namespaces"},
+		"no expression for a set": {args: []string{"cloneset/arena"}, code: exit.Failed, want: "--for: required"},
 		"another group": {
 			args: []string{"deployment/web", "--for", "condition=Available=True", "--timeout", "1m"},
 			want: "kubectl wait --for=condition=Available=True --timeout=1m0s -- deployment/web",
 		},
 		"two expressions for another group": {
-			args: []string{"deployment/web", "--for", "create", "--for", "delete"}, code: exit.Usage, want: `--for: "delete" is invalid: must be one`,
+			args: []string{"deployment/web", "--for", "create", "--for", "delete"}, code: exit.Failed, want: `--for: "delete" is invalid: must be one`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -97,10 +97,10 @@ func (s *suite) follow(name string, set ctrl.Object) {
 	s.seamark(viewer, 0, "Settled", "explain", name)
 	pods := s.uids()
 
-	s.seamark(viewer, 3, "edit", "rollout", "pause", name)
+	s.seamark(viewer, 1, "edit", "rollout", "pause", name)
 	s.seamark(editor, 0, "paused", "rollout", "pause", name)
 	s.seamark(editor, 1, "already paused", "rollout", "pause", name)
-	s.seamark(viewer, 3, "edit", "set", "image", name, "main="+s.newImage())
+	s.seamark(viewer, 1, "edit", "set", "image", name, "main="+s.newImage())
 	s.seamark(editor, 1, "other", "set", "image", name, "other="+s.newImage())
 	s.seamark(editor, 0, "image updated", "set", "image", name, "main="+s.newImage())
 	s.seamark(viewer, 1, "paused", "wait", name, "--for=condition=Ready", "--timeout=3s")
@@ -132,7 +132,7 @@ func (s *suite) follow(name string, set ctrl.Object) {
 		}
 		s.seamark(as, stuck.code, stuck.want, stuck.args...)
 	}
-	s.seamark(viewer, 3, "edit", "rollout", "undo", name)
+	s.seamark(viewer, 1, "edit", "rollout", "undo", name)
 	s.seamark(editor, 0, "rolled back", "rollout", "undo", name)
 	s.seamark(viewer, 0, "successfully rolled out", "rollout", "status", name, whole)
 

@@ -127,7 +127,7 @@ func TestImagesAndWaits(t *testing.T) {
 		w.settled(set, replicas, "image:1")
 		stop()
 
-		w.seamark(view, "set image "+name+" main=image:2", exit.Access, "patch", kind+"s.apps.kruise.io")
+		w.seamark(view, "set image "+name+" main=image:2", exit.Failed, "patch", kind+"s.apps.kruise.io")
 		w.seamark(edit, "set image "+name+" side=image:2", exit.Failed, `container "side" not found: its containers are main`)
 		w.seamark(edit, "set image "+name+" main=image:2 --dry-run=server -o=jsonpath={.spec.template.spec.containers[0].image}", exit.OK, "image:2")
 		w.seamark(edit, "set image "+name+" *=image:2", exit.OK, full+" image updated\n")
