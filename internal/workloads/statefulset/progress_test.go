@@ -91,6 +91,15 @@ func TestProgressing(t *testing.T) {
 			change: partition(2), pods: old, before: progressed("StatefulSetUpdated", time.Minute),
 			reason: "ProgressPartitionAvailable", since: time.Minute, phase: rollout.Complete,
 		},
+		// The counts are those of a partition that is reached.
+		"a canary is taken back": {
+			change: partition(2), pods: []string{"0 updated", "1 updated", "2"}, before: progressed("StatefulSetUpdated", 4*time.Second),
+			reason: "StatefulSetUpdated", since: 4 * time.Second, requeue: 6 * time.Second, phase: rollout.Progressing,
+		},
+		"a canary is taken back, paused": {
+			change: both(partition(2), paused), pods: []string{"0 updated", "1 updated", "2"}, before: progressed("StatefulSetUpdated", time.Minute),
+			reason: "StatefulSetPaused", since: time.Minute, phase: rollout.Paused,
+		},
 		"on delete": {
 			change: onDelete, pods: old, before: progressed("StatefulSetUpdated", time.Minute),
 			reason: "ProgressPartitionAvailable", since: time.Minute, phase: rollout.Complete,
