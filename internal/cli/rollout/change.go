@@ -31,11 +31,18 @@ replaced, and sets are scaled. The command sets the field paused of the object.`
 const resumeHelp = `The command sets the field paused of the object to false: the rollout or the job continues.`
 
 func newPause(o *options) *cobra.Command {
-	return o.command("pause", "Pause a rollout or a job", pauseHelp, func(ctx context.Context, t *object) error { return o.setPaused(ctx, t, true) })
+	return o.writing("pause", "Pause a rollout or a job", pauseHelp, func(ctx context.Context, t *object) error { return o.setPaused(ctx, t, true) })
 }
 
 func newResume(o *options) *cobra.Command {
-	return o.command("resume", "Resume a rollout or a job", resumeHelp, func(ctx context.Context, t *object) error { return o.setPaused(ctx, t, false) })
+	return o.writing("resume", "Resume a rollout or a job", resumeHelp, func(ctx context.Context, t *object) error { return o.setPaused(ctx, t, false) })
+}
+
+// writing returns a subcommand with the flags of those that write in kubectl, too. Its undo has no name of the writer.
+func (o *options) writing(use, short, help string, run func(ctx context.Context, t *object) error) *cobra.Command {
+	command := o.command(use, short, help, run)
+	o.AddFieldManagerTo(command)
+	return command
 }
 
 // pausable returns the kinds whose objects can be paused.
@@ -84,14 +91,14 @@ func (o *options) setPaused(ctx context.Context, t *object, paused bool) error {
 
 // patch patches the object.
 func (t *object) patch(ctx context.Context, kind types.PatchType, content any, opts ...client.PatchOption) error {
-	return t.Patch(ctx, t.content, kind, content, append(opts, client.FieldOwner("seamark-rollout"))...)
+	return t.Patch(ctx, t.content, kind, content, append(opts, client.FieldOwner(t.manager))...)
 }
 
 const restartHelp = `All pods are recreated, as many at a time as the strategy of the update permits, also those of a
 set that updates pods in place. A partition keeps pods as they are.`
 
 func newRestart(o *options) *cobra.Command {
-	return o.command("restart", "Replace all pods of a set", restartHelp, o.restart)
+	return o.writing("restart", "Replace all pods of a set", restartHelp, o.restart)
 }
 
 // restart requests new pods.

@@ -31,7 +31,10 @@ import (
 const long = `Watch, pause, restart and undo rollouts, as kubectl rollout does for the kinds of Kubernetes.
 
 Names of kinds that Seamark serves mean its own: statefulset/db is statefulsets.apps.kruise.io/db.
-Other objects, such as deployment/web or statefulsets.apps/db, are passed to kubectl.`
+Other objects, such as deployment/web or statefulsets.apps/db, are passed to kubectl.
+
+Several kinds are separated by commas: cloneset,statefulset -l app=game. Only pause, resume and
+restart have --field-manager, as in kubectl. A kustomization must not refer to other machines.`
 
 // The placeholder is the name of the program.
 const example = `  # Change the image, and wait until all pods run it
@@ -61,10 +64,16 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, add := range []func(o *options) *cobra.Command{newStatus, newHistory, newUndo, newPause, newResume, newRestart} {
-		command.AddCommand(add(&options{Flags: target.NewFlags(streams, version), program: program, now: time.Now}))
+		command.AddCommand(add(newOptions(streams, program, version)))
 	}
 	exit.AsKubectl(command)
 	return command
+}
+
+func newOptions(streams genericiooptions.IOStreams, program, version string) *options {
+	o := &options{Flags: target.NewFlags(streams, version), program: program, now: time.Now}
+	o.FieldManager = "seamark-rollout"
+	return o
 }
 
 // command returns a subcommand with the flags that all have. run is called for each object.
@@ -72,10 +81,10 @@ func (o *options) command(use, short, help string, run func(ctx context.Context,
 	o.name, _, _ = strings.Cut(use, " ")
 	o.Command = []string{"rollout", o.name}
 	command := &cobra.Command{
-		Use: use + " (KIND/NAME... | KIND NAME... | KIND -l LABELS | -f FILE)", Short: short, Long: short + ".\n\n" + help,
+		Use: use + " (KIND/NAME... | KIND NAME... | KIND -l LABELS | -f FILE | -k FOLDER)", Short: short, Long: short + ".\n\n" + help,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.Run(cmd, args, args, func(ctx context.Context, t *target.Target) error {
-				return run(ctx, &object{Target: t, program: o.program})
+				return run(ctx, &object{Target: t, program: o.program, manager: o.FieldManager})
 			})
 		},
 	}
@@ -90,6 +99,8 @@ type object struct {
 	content kinds.Object
 	// program is how users call the program.
 	program string
+	// manager is the name of the writer.
+	manager string
 	// pinned is the name of the only revision that is waited for, empty for any.
 	pinned string
 }

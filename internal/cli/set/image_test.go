@@ -117,7 +117,8 @@ func TestImageOfAnotherContainer(t *testing.T) {
 		containers[0], containers[1] = containers[1], containers[0]
 		return errors.Join(err, c.api.Update(ctx, &set))
 	}
-	output, code := c.run(t, "cloneset/arena", "main=main:2")
+	output, code := c.run(t, "cloneset/arena", "main=main:2", "--field-manager=ci")
+	expect.Equal(t, "field manager", "ci", c.manager)
 	expect.Equal(t, "exit code", exit.Failed, code)
 	if want := "cloneset.apps.kruise.io/arena has changed since it was read: run the command again"; !strings.Contains(output, want) {
 		t.Errorf("output %q, want %q", output, want)
@@ -128,6 +129,8 @@ func TestImageOfAnotherContainer(t *testing.T) {
 type fakeCluster struct {
 	api         client.WithWatch
 	beforePatch func(ctx context.Context) error
+	// manager is that of the last patch.
+	manager string
 }
 
 func newCluster(t *testing.T) *fakeCluster {
@@ -148,6 +151,7 @@ func newCluster(t *testing.T) *fakeCluster {
 		}},
 	).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, api client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			c.manager = (&client.PatchOptions{}).ApplyOptions(options).FieldManager
 			if c.beforePatch != nil {
 				if err := c.beforePatch(ctx); err != nil {
 					return err

@@ -53,7 +53,8 @@ StatefulSet or a DaemonSet, or of a SidecarSet; '*' means all. Nothing else chan
 others change the object at the same time. An object that has the images already is not printed.
 
 Names of kinds that Seamark serves mean its own: statefulset/db is statefulsets.apps.kruise.io/db.
-Other objects, such as deployment/web or statefulsets.apps/db, are passed to kubectl.`
+Other objects, such as deployment/web or statefulsets.apps/db, are passed to kubectl. Several kinds
+are separated by commas. A kustomization must not refer to other machines.`
 
 // The placeholder is the name of the program.
 const imageExample = `  # Change the image of a container, and wait until all pods run it
@@ -78,7 +79,7 @@ type image struct {
 func newImage(flags *target.Flags, program string) *cobra.Command {
 	i := &image{Flags: flags, output: genericclioptions.NewPrintFlags("image updated")}
 	command := &cobra.Command{
-		Use:     "image (KIND/NAME... | KIND NAME... | KIND -l LABELS | KIND --all | -f FILE) CONTAINER=IMAGE...",
+		Use:     "image (KIND/NAME... | KIND NAME... | KIND -l LABELS | KIND --all | -f FILE | -k FOLDER) CONTAINER=IMAGE...",
 		Short:   "Change the images of containers",
 		Long:    imageLong,
 		Example: fmt.Sprintf(imageExample, program),
@@ -86,6 +87,8 @@ func newImage(flags *target.Flags, program string) *cobra.Command {
 	}
 	i.AddTo(command)
 	command.Flags().BoolVar(&i.All, "all", false, "all objects of the kind in the namespace")
+	i.FieldManager = "seamark-set"
+	i.AddFieldManagerTo(command)
 	i.dryRun.AddTo(command)
 	i.output.AddFlags(command)
 	return command
@@ -161,7 +164,7 @@ func (i *image) set(ctx context.Context, t *target.Target) error {
 	case len(operations) == 0:
 		return nil
 	case !i.dryRun.Client():
-		err = t.Patch(ctx, object, types.JSONPatchType, operations, append(i.dryRun.Options(), client.FieldOwner("seamark-set"))...)
+		err = t.Patch(ctx, object, types.JSONPatchType, operations, append(i.dryRun.Options(), client.FieldOwner(i.FieldManager))...)
 	}
 	if err != nil {
 		return err

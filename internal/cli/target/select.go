@@ -21,10 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -35,18 +33,18 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
-// Flags are the arguments and the flags that name objects: KIND/NAME, KIND NAME, KIND -l LABELS or -f FILE. Use NewFlags to create
-// them.
+// Flags are the arguments and the flags that name objects: KIND/NAME, KIND,KIND NAME, KIND,KIND -l LABELS, -f FILE or -k FOLDER. Use
+// NewFlags to create them.
 type Flags struct {
 	genericiooptions.IOStreams
 	Cluster  *cluster.Flags
 	Selector cluster.Selector
-	// Files are files, folders and URLs.
-	Files []string
+	// Files are files, folders and URLs, or the folder of a kustomization.
+	Files resource.FilenameOptions
 	// All selects all objects of the kind.
 	All bool
-	// Listed is what was listed to select objects by their labels, or all, nil if they are named. It is complete.
-	Listed *unstructured.UnstructuredList
+	// FieldManager is the name of the writer, if the command has the flag.
+	FieldManager string
 	// Timeout is the maximum time to find the objects; 0 has no limit.
 	Timeout time.Duration
 	// Command are the words of the command of kubectl to which objects of other groups are passed.
@@ -70,14 +68,16 @@ func NewFlags(streams genericiooptions.IOStreams, version string, command ...str
 // AddTo defines the flags in the command.
 func (f *Flags) AddTo(command *cobra.Command) {
 	command.Flags().StringVarP(&f.Selector.Text, "selector", "l", "", "only the objects of the kind with these labels")
-	f.AddFilesTo(command)
+	flags := f.fileFlags()
+	flags.Kustomize = &f.Files.Kustomize
+	flags.AddFlags(command.Flags())
 	f.Cluster.AddTo(command)
 	f.Cluster.CompleteObjects(command, false, 0)
 }
 
-// AddFilesTo defines only -f.
-func (f *Flags) AddFilesTo(command *cobra.Command) {
-	command.Flags().StringSliceVarP(&f.Files, "filename", "f", nil, "files, folders or URLs of the objects")
+// AddFieldManagerTo defines the name of the writer, by default the one that is set.
+func (f *Flags) AddFieldManagerTo(command *cobra.Command) {
+	command.Flags().StringVar(&f.FieldManager, "field-manager", f.FieldManager, "name of the manager of the fields that the command sets")
 }
 
 // Run calls run for each object that the arguments and the flags name. Objects of other groups are passed to kubectl with all
@@ -141,17 +141,18 @@ type finder func(ctx context.Context, connection cluster.Connection) ([]*Target,
 
 // parse returns what finds the objects.
 func (f *Flags) parse(args []string) (finder, error) {
+	inFiles := f.Files.RequireFilenameOrKustomize() == nil
 	switch {
-	case len(f.Files) > 0 && len(args) > 0:
-		return nil, fmt.Errorf("--filename: must not be used with the name of an object: %q", args[0])
-	case len(f.Files) > 0 && f.Selector.Text != "":
-		return nil, fmt.Errorf("--selector: %q is invalid: must not be used with --filename", f.Selector.Text)
-	case f.All && (len(f.Files) > 0 || f.Selector.Text != ""):
-		return nil, errors.New("--all: must not be used with --selector or --filename")
-	case len(f.Files) > 0:
+	case f.Files.Kustomize != "" && (len(f.Files.Filenames) > 0 || f.Files.Recursive):
+		return nil, fmt.Errorf("--kustomize: %q is invalid: must not be used with --filename or --recursive", f.Files.Kustomize)
+	case inFiles && len(args) > 0:
+		return nil, fmt.Errorf("--filename and --kustomize: must not be used with the name of an object: %q", args[0])
+	case inFiles && f.Selector.Text != "":
+		return nil, fmt.Errorf("--selector: %q is invalid: must not be used with --filename or --kustomize", f.Selector.Text)
+	case f.All && (inFiles || f.Selector.Text != ""):
+		return nil, errors.New("--all: must not be used with --selector, --filename or --kustomize")
+	case inFiles:
 		return f.inFiles, nil
-	case len(args) > 0 && strings.Contains(args[0], ","):
-		return nil, fmt.Errorf("%q is invalid: must be one kind: run the command for each", args[0])
 	case len(args) == 0:
 		return nil, errors.New("an object is required: KIND/NAME, KIND NAME, KIND -l LABELS, or -f FILE")
 	case f.All || f.Selector.Text != "":
@@ -164,7 +165,8 @@ func (f *Flags) parse(args []string) (finder, error) {
 	return named(pairs)
 }
 
-// pairsOf returns the kinds and the names of arguments such as KIND/NAME, or KIND NAME.
+// pairsOf returns the kinds and the names of arguments such as KIND/NAME, or KIND NAME. Several kinds have all of the names, as in
+// kubectl.
 func pairsOf(args []string) (pairs [][2]string, err error) {
 	if strings.Contains(args[0], "/") {
 		for _, arg := range args {
@@ -175,13 +177,15 @@ func pairsOf(args []string) (pairs [][2]string, err error) {
 			pairs = append(pairs, [2]string{kind, name})
 		}
 	} else {
-		for _, name := range args[1:] {
-			if name == "" || strings.Contains(name, "/") {
-				return nil, fmt.Errorf("%q is invalid: must be the name of a %s, because the first argument is a kind", name, args[0])
+		for _, kind := range strings.Split(args[0], ",") {
+			for _, name := range args[1:] {
+				if name == "" || strings.Contains(name, "/") {
+					return nil, fmt.Errorf("%q is invalid: must be the name of a %s, because the first argument is a kind", name, kind)
+				}
+				pairs = append(pairs, [2]string{kind, name})
 			}
-			pairs = append(pairs, [2]string{args[0], name})
 		}
-		if len(pairs) == 0 && kinds.ByName(args[0]) != nil {
+		if len(pairs) == 0 && NamesKind(args[0]) {
 			return nil, fmt.Errorf("a name is required: %[1]s/NAME, or %[1]s -l LABELS", args[0])
 		}
 	}
@@ -209,6 +213,11 @@ func named(pairs [][2]string) (finder, error) {
 		}
 		return targets, nil
 	}, mixed(targets, others)
+}
+
+// NamesKind reports whether an argument has the name of a kind of apps.kruise.io among names that commas separate.
+func NamesKind(arg string) bool {
+	return slices.ContainsFunc(strings.Split(arg, ","), func(name string) bool { return kinds.ByName(name) != nil })
 }
 
 // kindOf returns the kind with the name, nil if it is one of another group. The error is about a kind that the group does not have,
@@ -253,12 +262,13 @@ func mixed(targets []*Target, others []string) error {
 	case len(targets) == 0:
 		return ErrOthers
 	case len(others) > 0:
-		return fmt.Errorf("%q is invalid: must be of apps.kruise.io, as %s is: run the command for it alone", others[0], targets[0])
+		return fmt.Errorf("%q is invalid: must be of apps.kruise.io, as %s is: run the command for it alone", others[0],
+			strings.TrimSuffix(targets[0].String(), "/")) // Objects that are selected have no name yet.
 	}
 	return nil
 }
 
-// selected finds the objects of a kind with the labels, or all.
+// selected finds the objects of the kinds with the labels, or all.
 func (f *Flags) selected(args []string) (finder, error) {
 	selector, err := f.Selector.Parse()
 	if err != nil {
@@ -270,24 +280,48 @@ func (f *Flags) selected(args []string) (finder, error) {
 		}
 		return nil, fmt.Errorf("--selector: %q is invalid: must not be used with the name of an object", f.Selector.Text)
 	}
-	kind, err := kindOf(args[0])
-	switch {
-	case err != nil:
-		return nil, err
-	case kind == nil:
-		return nil, ErrOthers
+	var probes []*Target
+	var others []string
+	for _, name := range strings.Split(args[0], ",") {
+		kind, err := kindOf(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case kind == nil:
+			others = append(others, name)
+		default:
+			probes = append(probes, New(cluster.Connection{}, kind, "", ""))
+		}
 	}
-	return func(ctx context.Context, connection cluster.Connection) ([]*Target, error) {
-		return f.list(ctx, connection, kind, selector)
-	}, nil
+	return func(ctx context.Context, connection cluster.Connection) (targets []*Target, err error) {
+		var resources []string
+		for _, probe := range probes {
+			of, err := f.list(ctx, connection, probe.Kind, selector)
+			if err != nil {
+				return nil, err
+			}
+			targets, resources = append(targets, of...), append(resources, probe.Kind.Resource)
+		}
+		if len(targets) == 0 {
+			which := ""
+			if selector != nil {
+				which = " with the labels " + f.Selector.Text
+			}
+			return nil, exit.Failure(fmt.Errorf("%w: no %s%s%s", ErrNone, strings.Join(resources, ", "), which, cluster.Where(connection.Namespace)))
+		}
+		return targets, nil
+	}, mixed(probes, others)
 }
+
+// ErrNone means that no object has the labels, or that there is none. The text is that of kubectl.
+var ErrNone = errors.New("no matching resources found")
 
 // list returns the objects of the kind with the labels, or all without a selector.
 func (f *Flags) list(ctx context.Context, connection cluster.Connection, kind *kinds.Kind, selector labels.Selector) ([]*Target, error) {
 	probe := New(connection, kind, connection.Namespace, "")
-	options, which := []client.ListOption{client.InNamespace(probe.Namespace)}, ""
+	options := []client.ListOption{client.InNamespace(probe.Namespace)}
 	if selector != nil {
-		options, which = append(options, client.MatchingLabelsSelector{Selector: selector}), " with the labels "+f.Selector.Text
+		options = append(options, client.MatchingLabelsSelector{Selector: selector})
 	}
 	listed := NewList(kind)
 	var targets []*Target
@@ -296,55 +330,16 @@ func (f *Flags) list(ctx context.Context, connection cluster.Connection, kind *k
 		_ = meta.EachListItem(page, func(item runtime.Object) error { // It returns the errors of the function only.
 			object, _ := item.(*unstructured.Unstructured)
 			listed.Items = append(listed.Items, *object)
-			targets = append(targets, New(connection, kind, object.GetNamespace(), object.GetName()))
+			target := New(connection, kind, object.GetNamespace(), object.GetName())
+			target.Listed = listed
+			targets = append(targets, target)
 			return nil
 		})
 	}, options...)
 	if err != nil {
 		return nil, probe.FailedTo("list", permission.Resource(kind.Definition()), err)
 	}
-	f.Listed = listed
-	if len(targets) == 0 {
-		return nil, exit.Failure(fmt.Errorf("no matching resources found: no %s%s%s", kind.Resource, which, cluster.Where(connection.Namespace)))
-	}
 	return targets, nil
-}
-
-// inFiles returns the objects of the files.
-func (f *Flags) inFiles(_ context.Context, connection cluster.Connection) ([]*Target, error) {
-	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().Flatten().
-		FilenameParam(false, &resource.FilenameOptions{Filenames: f.Files}).Do().Infos()
-	if err != nil {
-		return nil, fmt.Errorf("--filename: %w", err)
-	}
-	var targets []*Target
-	var others []string
-	for _, info := range infos {
-		gvk := info.Object.GetObjectKind().GroupVersionKind()
-		kind := kinds.ByGroupKind(schema.GroupKind{Group: gvk.Group, Kind: gvk.Kind})
-		if kind == nil {
-			others = append(others, strings.ToLower(gvk.Kind)+"/"+info.Name)
-			continue
-		}
-		namespace := connection.Namespace
-		if info.Namespace != "" {
-			if explicit := ptr.Deref(f.Cluster.Namespace, ""); explicit != "" && explicit != info.Namespace {
-				return nil, fmt.Errorf("--namespace: %q is invalid: the namespace of %s in the file is %q", explicit, info.Name, info.Namespace)
-			}
-			namespace = info.Namespace
-		}
-		targets = append(targets, New(connection, kind, namespace, info.Name))
-	}
-	if slices.Contains(f.Files, "-") && len(targets) == 0 {
-		return nil, errors.New("--filename: - is invalid: must be a file, a folder or a URL, because the objects are not of apps.kruise.io")
-	}
-	if len(targets) > 0 && len(others) > 0 {
-		if _, err := fmt.Fprintf(f.ErrOut, "Ignored objects of other groups: %s\n", strings.Join(others, ", ")); err != nil {
-			return nil, exit.Failure(fmt.Errorf("print a warning: %w", err))
-		}
-		others = nil
-	}
-	return targets, mixed(targets, others)
 }
 
 // PassOn runs the command of kubectl with the same name, arguments and flags. kubectl prints its own errors.

@@ -32,6 +32,8 @@ type Target struct {
 	Kind *kinds.Kind
 	// Namespace is empty for objects that belong to none.
 	Namespace, Name string
+	// Listed is the list of objects of the kind in which the object was found, nil if it was named. It is complete.
+	Listed *unstructured.UnstructuredList
 }
 
 // New returns the object of the kind with the name. The namespace is ignored if objects of the kind belong to none.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/target"
@@ -24,6 +25,12 @@ import (
 // TestTargets reads what arguments and flags name in an empty cluster.
 func TestTargets(t *testing.T) {
 	t.Parallel()
+	const set = "apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: a}\n"
+	folder := t.TempDir()
+	clitest.WriteFiles(t, folder, map[string]string{
+		"deep/er/set.yaml": set, "local/set.yaml": set, "local/kustomization.yaml": "resources: [set.yaml]\nnamePrefix: built-\n",
+		"remote/kustomization.yaml": "resources: ['https://127.0.0.1/set.yaml']\n",
+	})
 	for name, test := range map[string]struct {
 		args []string
 		code int
@@ -47,13 +54,28 @@ func TestTargets(t *testing.T) {
 		"labels": {
 			args: []string{"cloneset", "-l", "app=a"}, code: exit.Failed, want: "no matching resources found: no clonesets with the labels app=a in",
 		},
-		"labels and a file":      {args: []string{"-f", "x.yaml", "-l", "a=b"}, code: exit.Usage, want: `--selector: "a=b" is invalid`},
-		"two kinds":              {args: []string{"cloneset,statefulset", "-l", "a=b"}, code: exit.Usage, want: "must be one kind"},
+		"labels and a file": {args: []string{"-f", "x.yaml", "-l", "a=b"}, code: exit.Usage, want: `--selector: "a=b" is invalid`},
+		"two kinds with labels": {
+			args: []string{"cloneset,asts", "-l", "a=b"}, code: exit.Failed, want: "found: no clonesets, statefulsets with the labels a=b in",
+		},
+		"two kinds and a name": {
+			args: []string{"cloneset,statefulset", "a"}, code: exit.Failed,
+			want: "cloneset.apps.kruise.io/a not found in namespace games\nstatefulset.apps.kruise.io/a not found",
+		},
+		"two kinds, no name":     {args: []string{"cloneset,statefulset"}, code: exit.Usage, want: "a name is required: cloneset,statefulset/NAME"},
+		"kinds of both":          {args: []string{"cloneset,deployment", "--all"}, code: exit.Usage, want: `as cloneset.apps.kruise.io is: run`},
+		"two other kinds":        {args: []string{"deployment,statefulset.apps", "a"}, kubectl: "rollout restart -- deployment,statefulset.apps a"},
+		"a folder with folders":  {args: []string{"-f", folder + "/deep", "-R"}, code: exit.Failed, want: "cloneset.apps.kruise.io/a not found"},
+		"a kustomization":        {args: []string{"-k", folder + "/local"}, code: exit.Failed, want: "cloneset.apps.kruise.io/built-a not found"},
+		"a remote kustomization": {args: []string{"-k", folder + "/remote"}, code: exit.Usage, want: "is on another machine"},
+		"a kustomization and a folder": {
+			args: []string{"-k", folder, "-f", folder}, code: exit.Usage, want: "--kustomize: ",
+		},
 		"a kind of no workload":  {args: []string{"podprobemarkers.apps.kruise.io/a"}, code: exit.Usage, want: "kind: "},
 		"labels and a name":      {args: []string{"cloneset/a", "-l", "app=a"}, code: exit.Usage, want: `--selector: "app=a" is invalid`},
 		"wrong labels":           {args: []string{"cloneset", "-l", "a in"}, code: exit.Usage, want: `--selector: "a in" is invalid`},
 		"a file that is missing": {args: []string{"-f", "missing.yaml"}, code: exit.Usage, want: "missing.yaml"},
-		"a file and a name":      {args: []string{"cloneset/a", "-f", "missing.yaml"}, code: exit.Usage, want: "--filename: must not be used with"},
+		"a file and a name":      {args: []string{"cloneset/a", "-f", "missing.yaml"}, code: exit.Usage, want: "--filename and --kustomize: must not be used with"},
 		"all": {
 			args: []string{"broadcastjob", "--all"}, code: exit.Failed, want: "no matching resources found: no broadcastjobs in namespace games",
 		},
@@ -97,7 +119,7 @@ func TestTargets(t *testing.T) {
 			err := command.ExecuteContext(t.Context())
 			expect.Equal(t, "exit code", test.code, exit.Code(err))
 			expect.Equal(t, "arguments of kubectl", test.kubectl, passed)
-			if code := exit.Code(err); connected && code == exit.Usage && len(f.Files) == 0 {
+			if code := exit.Code(err); connected && code == exit.Usage && f.Files.RequireFilenameOrKustomize() != nil {
 				t.Errorf("the command has connected before it found %v", err)
 			}
 			if err != nil && !strings.Contains(err.Error(), test.want) {

@@ -20,21 +20,20 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/target"
 	"github.com/seamark-dev/seamark/internal/cli/until"
-	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // isOfObjects reports whether the arguments and the flags name objects that are not pods.
 func (o *options) isOfObjects(args []string) bool {
-	if len(o.Files) > 0 {
+	if len(o.Files.Filenames) > 0 {
 		return true
 	}
 	isPod := func(arg string) bool {
 		kind, _, found := strings.Cut(arg, "/")
 		return !found || kind == "pod" || kind == "pods"
 	}
-	isKind := o.selects() || len(args) > 1 && kinds.ByName(args[0]) != nil // A pod may have the name of a kind.
+	isKind := o.selects() || len(args) > 1 && target.NamesKind(args[0]) // A pod may have the name of a kind.
 	return slices.ContainsFunc(args, func(arg string) bool { return !isPod(arg) }) || len(args) > 0 && isKind
 }
 
@@ -59,13 +58,13 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("--for: %w, because %q names no pods", err, strings.Join(args, " "))
 	case errors.Is(err, target.ErrOthers):
 		return o.PassOn(cmd, args)
-	case o.Listed != nil && len(o.Listed.Items) == 0 && !slices.ContainsFunc(o.For, func(text string) bool { return text != "delete" }):
+	case errors.Is(err, target.ErrNone) && !slices.ContainsFunc(o.For, func(text string) bool { return text != "delete" }):
 		return nil // As kubectl.
 	case err != nil:
 		return err
 	}
 	changes := live.NewSignal()
-	objects, resources := watchedObjects(changes, targets, o.Listed)
+	objects, resources := watchedObjects(changes, targets)
 	return o.wait(ctx, targets[0].Connection, changes, resources, func() (verdicts []until.Verdict, err error) {
 		changes.Lock()
 		defer changes.Unlock()
@@ -103,11 +102,9 @@ type watchedObject struct {
 	first types.UID
 }
 
-// watchedObjects returns the objects, and what is listed and watched: one object, or all of its kind and namespace. The list is one
-// that has all objects, or nil.
-func watchedObjects(
-	changes *live.Signal, targets []*target.Target, listed *unstructured.UnstructuredList,
-) (objects []*watchedObject, resources []live.Resource) {
+// watchedObjects returns the objects, and what is listed and watched: one object, or all of its kind and namespace. What was listed to
+// find them is not listed again.
+func watchedObjects(changes *live.Signal, targets []*target.Target) (objects []*watchedObject, resources []live.Resource) {
 	names := map[types.NamespacedName][]string{}
 	groupOf := func(t *target.Target) types.NamespacedName {
 		return types.NamespacedName{Namespace: t.Namespace, Name: t.Kind.Kind}
@@ -129,8 +126,8 @@ func watchedObjects(
 				which = append(which, client.MatchingFields{metav1.ObjectNameField: t.Name})
 			}
 			resource := live.ResourceOf(permission.Resource(t.Kind.Definition()), t.Namespace, target.NewList(t.Kind), groups[group], which...)
-			if listed != nil {
-				resource = resource.From(listed)
+			if t.Listed != nil {
+				resource = resource.From(t.Listed)
 			}
 			resources = append(resources, resource)
 		}

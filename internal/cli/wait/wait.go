@@ -43,7 +43,9 @@ selects. With --any, one of these pods is enough for each expression. Pods that 
 count, too, so the wait for a pod that does not exist does not end before --timeout.
 
 For objects of apps.kruise.io, named as KIND/NAME or KIND NAME, selected by KIND -l LABELS or
-KIND --all, or those of the files in -f, each --for is one of:
+KIND --all, or those of the files in -f, each --for is one of the following. KIND can be several
+kinds, separated by commas. As 'kubectl wait', the command reads folders with their subfolders, and
+has no --kustomize, and no --field-manager, because it writes nothing.
 
   condition=TYPE[=STATUS]      a condition, by default with the status True
   jsonpath={PATH}[=VALUE]      a field, with any value or this one
@@ -125,6 +127,7 @@ func newCommand(targets *target.Flags, program string) *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVar(&o.For, "for", nil, "requirement or expression to wait for; can be repeated")
 	o.Selector.AddTo(command)
+	o.Files.Recursive = true
 	o.AddFilesTo(command)
 	flags.BoolVar(&o.All, "all", false, "all pods, or all objects of the kind, in the namespace")
 	flags.BoolVar(&o.Any, "any", false, "one of the selected pods is enough for each expression")

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/target"
@@ -116,14 +117,16 @@ func eventOf(pod, reason string) *corev1.Event {
 func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string) (output string, code int, after time.Duration) {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-	lists := 0
+	lists := map[string]int{}
+	name := func(o client.Object) []string { return []string{o.GetName()} }
 	c := fakeapi.Client(t, database()...).
 		WithIndex(&corev1.Event{}, "involvedObject.kind", func(o client.Object) []string {
 			event, _ := o.(*corev1.Event)
 			return []string{event.InvolvedObject.Kind}
 		}).
-		WithIndex(&corev1.Pod{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
-		WithIndex(&v1alpha1.CloneSet{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
+		WithIndex(&corev1.Pod{}, metav1.ObjectNameField, name).
+		WithIndex(&v1beta1.StatefulSet{}, metav1.ObjectNameField, name).
+		WithIndex(&v1alpha1.CloneSet{}, metav1.ObjectNameField, name).
 		WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
 				if refuse != nil && refuse(l) {
@@ -134,9 +137,10 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 					return ctx.Err()
 				}
 				if _, is := l.(*unstructured.UnstructuredList); is {
-					if lists++; lists > 1 {
-						t.Error("sets are listed again")
+					if kind := l.GetObjectKind().GroupVersionKind().Kind; lists[kind] > 0 {
+						t.Errorf("%s is listed again", kind)
 					}
+					lists[l.GetObjectKind().GroupVersionKind().Kind]++
 				}
 				return c.List(ctx, l, options...)
 			},
@@ -298,15 +302,13 @@ func TestWait(t *testing.T) {
 			want: `--for: "label=a" is invalid: must be one of condition=TYPE[=STATUS], jsonpath={PATH}[=VALUE], create, delete, because "db-0" names no pods`,
 		},
 		"kubectl ignores the case of a form": {args: []string{"deployment/web", "--for", "Delete"}, want: "kubectl wait --for=Delete -- deployment/web"},
-		"all sets": {
-			args: []string{"cloneset", "--all", "--for", "jsonpath={.status.observedGeneration}=2"},
+		"all sets of two kinds": {
+			args: []string{"cloneset,statefulset", "--all", "--for", "jsonpath={.status.observedGeneration}=2"},
 			// A set that is created later does not count.
 			changes: []change{create(set("new", 1, "True")), status(set("arena", 2, "True")), status(set("lobby", 2, "True"))}, after: 3 * time.Second,
 			want: "cloneset.apps.kruise.io/arena jsonpath={.status.observedGeneration}=2: met\ncloneset.apps.kruise.io/lobby",
 		},
-		"no set with the labels": {
-			args: []string{"cloneset", "-l", "app=none", "--for", "create"}, code: exit.Failed, want: "no matching resources found: no clonesets with the labels",
-		},
+		"no set with the labels": {args: []string{"clone", "-l", "app=none", "--for", "create"}, code: exit.Failed, want: "no matching resources found"},
 		"the first list hangs": {
 			args: []string{"cloneset", "-l", "app=hangs", "--for", "delete", "--timeout", "2s"}, code: exit.Failed, after: 2 * time.Second,
 			want: "Error: the cluster has not answered within --timeout=2s",
@@ -337,9 +339,9 @@ func TestWait(t *testing.T) {
 			args: []string{"cloneset/arena", "--for", "condition=Stalled"}, changes: []change{status(stalled(set("arena", 2, "False")))},
 			after: time.Second, want: "condition=Stalled: met\n",
 		},
-		"a set is deleted": {
-			args: []string{"cloneset/arena", "--for", "delete"}, changes: []change{remove(set("arena", 0, ""))},
-			after: time.Second, want: "cloneset.apps.kruise.io/arena delete: met\n",
+		"sets of two kinds are deleted": {
+			args: []string{"cloneset,asts", "arena", "--for", "delete"}, changes: []change{remove(set("arena", 0, ""))},
+			after: time.Second, want: "cloneset.apps.kruise.io/arena delete: met\nstatefulset.apps.kruise.io/arena delete: met\n",
 		},
 		"a set is deleted and created": {
 			args: []string{"cloneset/arena", "--for", "delete", "--timeout", "5s"}, after: time.Second, want: "delete: met\n",
@@ -353,9 +355,7 @@ func TestWait(t *testing.T) {
 			args: []string{"cloneset/arena", "--for", "condition=Ready"}, changes: []change{remove(set("arena", 0, ""))}, code: exit.Failed,
 			after: time.Second, want: "cloneset.apps.kruise.io/arena has been deleted",
 		},
-		"a set does not exist": {
-			args: []string{"cloneset/area", "--for", "condition=Ready"}, code: exit.Failed, want: "cloneset.apps.kruise.io/area not found in namespace shop",
-		},
+		"a set does not exist": {args: []string{"clone", "area", "--for", "condition=Ready"}, code: exit.Failed, want: "/area not found in namespace shop"},
 		"a set is created, and ready": {
 			args:    []string{"cloneset/new", "--for", "create", "--for", "condition=Ready=True"},
 			changes: []change{create(set("new", 1, "True")), status(set("new", 2, "True"))}, after: 2 * time.Second,

@@ -6,6 +6,7 @@ package workloads_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,7 +93,11 @@ func TestRollouts(t *testing.T) {
 			}
 		}
 
-		w.seamark(config, "rollout pause "+name, exit.OK, full+" paused")
+		w.seamark(config, "rollout pause "+name+" --field-manager=ci", exit.OK, full+" paused")
+		w.Get(set)
+		if !slices.ContainsFunc(set.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "ci" }) {
+			t.Errorf("%s: the managers of the fields are %v", name, set.GetManagedFields())
+		}
 		w.seamark(config, "rollout pause "+name, exit.Failed, full+" is already paused")
 		w.Patch(set, image)
 		w.seamark(watcher, "rollout status "+name+" --timeout=2s", exit.Failed, "timed out after 2s: the update is paused: 0 of 3 pods are updated")
