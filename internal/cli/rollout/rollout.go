@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -138,10 +139,13 @@ func (t *object) byName() client.ListOption {
 	return client.MatchingFields{metav1.ObjectNameField: t.Name}
 }
 
-// list reads the object by a list from which it can be watched. A user who may only get it gets a list without a version, from which
-// a watch begins with the current object.
+// list reads the object by a list from which it can be watched. An object that was found in a list is not listed again. A user who may
+// only get it gets a list without a version, from which a watch begins with the current object.
 func (t *object) list(ctx context.Context) (client.ObjectList, error) {
 	list := t.Kind.NewList()
+	if t.Listed != nil {
+		return list, t.takeFrom(t.Listed, list)
+	}
 	err := t.Client.List(ctx, list, client.InNamespace(t.Namespace), t.byName())
 	if apierrors.IsForbidden(err) {
 		if failed := t.read(ctx); exit.Code(failed) != exit.Access {
@@ -159,6 +163,25 @@ func (t *object) list(ctx context.Context) (client.ObjectList, error) {
 		err = t.NotFound(ctx)
 	}
 	return list, err
+}
+
+// takeFrom reads the object from the list in which it was found into one of its kind.
+func (t *object) takeFrom(listed *unstructured.UnstructuredList, into client.ObjectList) error {
+	into.SetResourceVersion(listed.GetResourceVersion())
+	for i := range listed.Items {
+		if client.ObjectKeyFromObject(&listed.Items[i]) != t.Key() {
+			continue
+		}
+		t.content = t.Kind.New()
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(listed.Items[i].Object, t.content)
+		if err == nil {
+			err = meta.SetList(into, []runtime.Object{t.content})
+		}
+		if err != nil {
+			return exit.Failure(fmt.Errorf("decode %s: %w", t, err))
+		}
+	}
+	return nil
 }
 
 // command returns a command of this program about the object.

@@ -31,9 +31,9 @@ import (
 const statusHelp = `By default, the command waits until the rollout is complete: all pods that the strategy updates
 are updated, and all pods are available. A partition that is reached is complete.
 
-The command lists the object by its name, or gets it if you may not list it. Unless the rollout is
-complete, it also lists the pods, if you may, to say what they wait for, and watches the object and
-the pods.
+The command lists the object by its name, or gets it if you may not list it. With -l, all objects of
+a kind are listed once, and followed one after the other. Unless the rollout is complete, the command
+also lists the pods, if you may, to say what they wait for, and watches the object and the pods.
 
 Exit codes are those of 'kubectl rollout status': 0 if the rollout is complete, or with
 --watch=false, and otherwise 1: progressDeadlineSeconds have passed, --timeout has, or the object is

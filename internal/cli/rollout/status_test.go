@@ -51,8 +51,8 @@ func failed(name string, at int64) corev1.Pod {
 // hangs is the code of an answer that does not come.
 const hangs = 0
 
-// serve returns the address of an API server with the set, which completes as soon as it is watched, and the requests that it gets.
-// Those that begin with the texts are refused with the codes.
+// serve returns the address of an API server with the set, and another one with its labels, and the requests that it gets. A set
+// completes as soon as it is watched. Requests that begin with the texts are refused with the codes.
 func serve(t *testing.T, set *v1alpha1.CloneSet, refused map[string]int) (address string, requests func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -94,12 +94,19 @@ func serve(t *testing.T, set *v1alpha1.CloneSet, refused map[string]int) (addres
 		case verb == "get":
 			answer = set
 		case resource == "clonesets" && verb == "list":
-			answer = &v1alpha1.CloneSetList{
+			list := &v1alpha1.CloneSetList{
 				TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "CloneSetList"},
 				ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []v1alpha1.CloneSet{*set},
 			}
+			if query.Get("labelSelector") != "" {
+				list.Items = append(list.Items, *set)
+				list.Items[1].Name = "lobby"
+			}
+			answer = list
 		case resource == "clonesets":
-			answer = map[string]any{"type": watch.Modified, "object": arena(2)}
+			changed := arena(2)
+			changed.Name = strings.TrimPrefix(query.Get("fieldSelector"), "metadata.name=")
+			answer = map[string]any{"type": watch.Modified, "object": changed}
 		case verb != "list":
 			answer = nil
 		}
@@ -139,6 +146,16 @@ func TestRequestsOfStatus(t *testing.T) {
 		"complete":                  {2, "cloneset/arena", nil, exit.OK, []string{set}, complete},
 		"complete, without a watch": {2, "cloneset/arena --watch=false", nil, exit.OK, []string{set}, complete},
 		"without a watch":           {1, "cloneset/arena --watch=false", nil, exit.OK, []string{set, pods}, waits + "; pod arena-a failed, and 1 pod more...\n"},
+		"two sets": {
+			1, "cloneset -l app=arena", nil, exit.OK,
+			append([]string{
+				"GET list clonesets app=arena", pods, pods, "GET watch from 7 of clonesets metadata.name=lobby", "GET watch from 8 of pods app=arena",
+			}, watched...), "cloneset \"lobby\" successfully rolled out\n",
+		},
+		"two complete sets": {
+			2, "cloneset -l app=arena", nil, exit.OK, []string{"GET list clonesets app=arena"},
+			complete + "cloneset \"lobby\" successfully rolled out\n",
+		},
 		"only get is allowed": {
 			1, "cloneset/arena --watch=false", map[string]int{"GET list clonesets": http.StatusForbidden}, exit.OK,
 			[]string{set, "GET get arena ", pods}, waits,
