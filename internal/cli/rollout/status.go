@@ -31,9 +31,10 @@ import (
 const statusHelp = `By default, the command waits until the rollout is complete: all pods that the strategy updates
 are updated, and all pods are available. A partition that is reached is complete.
 
-The command lists the object by its name, or gets it if you may not list it. With -l, all objects of
-a kind are listed once, and followed one after the other. Unless the rollout is complete, the command
-also lists the pods, if you may, to say what they wait for, and watches the object and the pods.
+The command lists the object by its name, or gets it if you may not list it. With -l, the objects are
+followed one after the other, and listed again after a rollout was waited for. Unless the rollout is
+complete, the command also lists the pods, if you may, to say what they wait for, and watches the
+object and the pods.
 
 Exit codes are those of 'kubectl rollout status': 0 if the rollout is complete, or with
 --watch=false, and otherwise 1: progressDeadlineSeconds have passed, --timeout has, or the object is
@@ -44,6 +45,8 @@ type status struct {
 	*options
 	watch    bool
 	revision int64
+	// waited means that a rollout was not complete at once, so that what was listed to find the others is old.
+	waited bool
 }
 
 func newStatus(o *options) *cobra.Command {
@@ -75,11 +78,16 @@ func (s *status) follow(ctx context.Context, t *object) error {
 		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 	}
-	list, err := t.list(ctx)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", t, s.Unanswered())
+	if s.waited {
+		t.Listed = nil // It has been listed before another rollout was waited for.
 	}
-	if err != nil {
+	list, err := t.list(ctx)
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", t, s.Unanswered())
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+		return exit.Failure(fmt.Errorf("%s: interrupted", t))
+	case err != nil:
 		return err
 	}
 	first, err := t.set(s.name)
@@ -106,6 +114,7 @@ func (s *status) follow(ctx context.Context, t *object) error {
 	if !s.watch || complete {
 		return s.once(ctx, t, &first, lines)
 	}
+	s.waited = true
 	return s.await(ctx, t, list, &first, lines)
 }
 

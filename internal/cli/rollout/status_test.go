@@ -149,7 +149,8 @@ func TestRequestsOfStatus(t *testing.T) {
 		"two sets": {
 			1, "cloneset -l app=arena", nil, exit.OK,
 			append([]string{
-				"GET list clonesets app=arena", pods, pods, "GET watch from 7 of clonesets metadata.name=lobby", "GET watch from 8 of pods app=arena",
+				"GET list clonesets app=arena", pods, "GET list clonesets metadata.name=lobby", pods,
+				"GET watch from 7 of clonesets metadata.name=lobby", "GET watch from 8 of pods app=arena",
 			}, watched...), "cloneset \"lobby\" successfully rolled out\n",
 		},
 		"two complete sets": {
