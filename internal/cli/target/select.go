@@ -8,15 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -128,7 +127,17 @@ func (f *Flags) Targets(ctx context.Context, args []string) ([]*Target, error) {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = f.Unanswered()
 	}
-	return targets, err
+	return distinct(targets), err
+}
+
+// distinct removes objects that are named twice, such as by two names of their kind.
+func distinct(targets []*Target) []*Target {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(targets, func(t *Target) bool {
+		id := t.Kind.Kind + "/" + t.Key().String()
+		defer func() { seen[id] = true }()
+		return seen[id]
+	})
 }
 
 // Unanswered returns the error that nothing could be read within the timeout.
@@ -177,7 +186,11 @@ func pairsOf(args []string) (pairs [][2]string, err error) {
 			pairs = append(pairs, [2]string{kind, name})
 		}
 	} else {
-		for _, kind := range strings.Split(args[0], ",") {
+		of, err := splitKinds(args[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, kind := range of {
 			for _, name := range args[1:] {
 				if name == "" || strings.Contains(name, "/") {
 					return nil, fmt.Errorf("%q is invalid: must be the name of a %s, because the first argument is a kind", name, kind)
@@ -190,6 +203,17 @@ func pairsOf(args []string) (pairs [][2]string, err error) {
 		}
 	}
 	return pairs, nil
+}
+
+// splitKinds returns the names of kinds in an argument.
+func splitKinds(arg string) ([]string, error) {
+	names := strings.Split(arg, ",")
+	for _, name := range names {
+		if len(names) > 1 && (name == "" || strings.ContainsFunc(name, unicode.IsSpace)) {
+			return nil, fmt.Errorf("%q is invalid: must be kinds, separated by commas without spaces", arg)
+		}
+	}
+	return names, nil
 }
 
 // named finds the objects with the kinds and the names.
@@ -215,10 +239,8 @@ func named(pairs [][2]string) (finder, error) {
 	}, mixed(targets, others)
 }
 
-// NamesKind reports whether an argument has the name of a kind of apps.kruise.io among names that commas separate.
-func NamesKind(arg string) bool {
-	return slices.ContainsFunc(strings.Split(arg, ","), func(name string) bool { return kinds.ByName(name) != nil })
-}
+// NamesKind reports whether an argument is the name of a kind of apps.kruise.io, or of several kinds.
+func NamesKind(arg string) bool { return strings.Contains(arg, ",") || kinds.ByName(arg) != nil }
 
 // kindOf returns the kind with the name, nil if it is one of another group. The error is about a kind that the group does not have,
 // or that is a misspelled one of it.
@@ -280,9 +302,13 @@ func (f *Flags) selected(args []string) (finder, error) {
 		}
 		return nil, fmt.Errorf("--selector: %q is invalid: must not be used with the name of an object", f.Selector.Text)
 	}
+	names, err := splitKinds(args[0])
+	if err != nil {
+		return nil, err
+	}
 	var probes []*Target
 	var others []string
-	for _, name := range strings.Split(args[0], ",") {
+	for _, name := range names {
 		kind, err := kindOf(name)
 		switch {
 		case err != nil:
@@ -293,6 +319,7 @@ func (f *Flags) selected(args []string) (finder, error) {
 			probes = append(probes, New(cluster.Connection{}, kind, "", ""))
 		}
 	}
+	probes = distinct(probes)
 	return func(ctx context.Context, connection cluster.Connection) (targets []*Target, err error) {
 		var resources []string
 		for _, probe := range probes {
@@ -340,32 +367,4 @@ func (f *Flags) list(ctx context.Context, connection cluster.Connection, kind *k
 		return nil, probe.FailedTo("list", permission.Resource(kind.Definition()), err)
 	}
 	return targets, nil
-}
-
-// PassOn runs the command of kubectl with the same name, arguments and flags. kubectl prints its own errors.
-func (f *Flags) PassOn(cmd *cobra.Command, args []string) error {
-	all := slices.Clone(f.Command)
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if values, ok := flag.Value.(pflag.SliceValue); ok {
-			for _, value := range values.GetSlice() {
-				all = append(all, "--"+flag.Name+"="+value)
-			}
-			return
-		}
-		all = append(all, "--"+flag.Name+"="+flag.Value.String())
-	})
-	return f.Kubectl(cmd.Context(), append(append(all, "--"), args...))
-}
-
-func (f *Flags) runKubectl(ctx context.Context, args []string) error {
-	path, err := exec.LookPath("kubectl")
-	if err != nil {
-		return exit.Failure(fmt.Errorf("objects of other groups than apps.kruise.io need kubectl: %w", err))
-	}
-	command := exec.CommandContext(ctx, path, args...)
-	command.Stdin, command.Stdout, command.Stderr = f.In, f.Out, f.ErrOut
-	if err := command.Run(); err != nil {
-		return exit.Failure(fmt.Errorf("kubectl %s: %w", strings.Join(f.Command, " "), err))
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -62,6 +63,11 @@ func TestTargets(t *testing.T) {
 			args: []string{"cloneset,statefulset", "a"}, code: exit.Failed,
 			want: "cloneset.apps.kruise.io/a not found in namespace games\nstatefulset.apps.kruise.io/a not found",
 		},
+		"a kind twice": {
+			args: []string{"cloneset,clone", "a", "a"}, code: exit.Failed, want: "cloneset.apps.kruise.io/a not found in namespace games",
+		},
+		"an empty kind":          {args: []string{"cloneset,", "a"}, code: exit.Usage, want: `"cloneset," is invalid: must be kinds, separated by commas`},
+		"a space, with labels":   {args: []string{"cloneset, asts", "-l", "a=b"}, code: exit.Usage, want: `"cloneset, asts" is invalid: must be kinds`},
 		"two kinds, no name":     {args: []string{"cloneset,statefulset"}, code: exit.Usage, want: "a name is required: cloneset,statefulset/NAME"},
 		"kinds of both":          {args: []string{"cloneset,deployment", "--all"}, code: exit.Usage, want: `as cloneset.apps.kruise.io is: run`},
 		"two other kinds":        {args: []string{"deployment,statefulset.apps", "a"}, kubectl: "rollout restart -- deployment,statefulset.apps a"},
@@ -124,6 +130,13 @@ func TestTargets(t *testing.T) {
 			}
 			if err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %q, want %q", err, test.want)
+			}
+			if err == nil {
+				return
+			}
+			// An object that is named twice is one object.
+			if lines := strings.Split(err.Error(), "\n"); len(lines) != len(sets.New(lines...)) {
+				t.Errorf("error %q says something twice", err)
 			}
 		})
 	}

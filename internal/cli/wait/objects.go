@@ -33,7 +33,8 @@ func (o *options) isOfObjects(args []string) bool {
 		kind, _, found := strings.Cut(arg, "/")
 		return !found || kind == "pod" || kind == "pods"
 	}
-	isKind := o.selects() || len(args) > 1 && target.NamesKind(args[0]) // A pod may have the name of a kind.
+	// A pod may have the name of a kind, but no comma in it.
+	isKind := o.selects() || len(args) > 0 && target.NamesKind(args[0]) && (len(args) > 1 || strings.Contains(args[0], ","))
 	return slices.ContainsFunc(args, func(arg string) bool { return !isPod(arg) }) || len(args) > 0 && isKind
 }
 
