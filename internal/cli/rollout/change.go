@@ -38,7 +38,7 @@ func newResume(o *options) *cobra.Command {
 	return o.writing("resume", "Resume a rollout or a job", resumeHelp, func(ctx context.Context, t *object) error { return o.setPaused(ctx, t, false) })
 }
 
-// writing returns a subcommand with the flags of those that write in kubectl, too. Its undo has no name of the writer.
+// writing returns a subcommand that writes, with --field-manager. The undo of kubectl writes, too, and does not have the flag.
 func (o *options) writing(use, short, help string, run func(ctx context.Context, t *object) error) *cobra.Command {
 	command := o.command(use, short, help, run)
 	o.AddFieldManagerTo(command)

@@ -265,7 +265,7 @@ func first(all []string) string {
 	case 1:
 		return "; " + text.Line(all[0])
 	}
-	return fmt.Sprintf("; %s, and %s more", text.Line(all[0]), text.Count(len(all)-1, "pod"))
+	return fmt.Sprintf("; %s, and %s", text.Line(all[0]), text.Count(len(all)-1, "more pod"))
 }
 
 // printLine prints a line.

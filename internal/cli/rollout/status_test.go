@@ -145,7 +145,7 @@ func TestRequestsOfStatus(t *testing.T) {
 		"watched":                   {1, "cloneset/arena", nil, exit.OK, append([]string{set, pods}, watched...), complete},
 		"complete":                  {2, "cloneset/arena", nil, exit.OK, []string{set}, complete},
 		"complete, without a watch": {2, "cloneset/arena --watch=false", nil, exit.OK, []string{set}, complete},
-		"without a watch":           {1, "cloneset/arena --watch=false", nil, exit.OK, []string{set, pods}, waits + "; pod arena-a failed, and 1 pod more...\n"},
+		"without a watch":           {1, "cloneset/arena --watch=false", nil, exit.OK, []string{set, pods}, waits + "; pod arena-a failed, and 1 more pod...\n"},
 		"two sets": {
 			1, "cloneset -l app=arena", nil, exit.OK,
 			append([]string{

@@ -81,7 +81,7 @@ func (f *Flags) inFiles(_ context.Context, connection cluster.Connection) ([]*Ta
 		return nil, errors.New("--filename: - is invalid: must be a file, a folder or a URL, because the objects are not of apps.kruise.io")
 	}
 	if len(targets) > 0 && len(others) > 0 {
-		if _, err := fmt.Fprintf(f.ErrOut, "Ignored objects of other groups: %s\n", strings.Join(others, ", ")); err != nil {
+		if _, err := fmt.Fprintf(f.ErrOut, "Ignored objects of other kinds: %s\n", strings.Join(others, ", ")); err != nil {
 			return nil, exit.Failure(fmt.Errorf("print a warning: %w", err))
 		}
 		others = nil

@@ -86,6 +86,9 @@ func (f *Flags) Run(cmd *cobra.Command, args, all []string, run func(ctx context
 	switch {
 	case errors.Is(err, ErrOthers):
 		return f.PassOn(cmd, all)
+	case errors.Is(err, ErrNone):
+		fmt.Fprintln(f.ErrOut, text.Line(err.Error()))
+		return nil // As kubectl.
 	case err != nil:
 		return err
 	}
@@ -163,7 +166,7 @@ func (f *Flags) parse(args []string) (finder, error) {
 	case inFiles:
 		return f.inFiles, nil
 	case len(args) == 0:
-		return nil, errors.New("an object is required: KIND/NAME, KIND NAME, KIND -l LABELS, or -f FILE")
+		return nil, errors.New("an object is required: KIND/NAME, KIND NAME, KIND -l LABELS, -f FILE or -k FOLDER")
 	case f.All || f.Selector.Text != "":
 		return f.selected(args)
 	}
@@ -199,7 +202,7 @@ func pairsOf(args []string) (pairs [][2]string, err error) {
 			}
 		}
 		if len(pairs) == 0 && NamesKind(args[0]) {
-			return nil, fmt.Errorf("a name is required: %[1]s/NAME, or %[1]s -l LABELS", args[0])
+			return nil, fmt.Errorf("a name is required: %[1]s NAME, or %[1]s -l LABELS", args[0])
 		}
 	}
 	return pairs, nil
@@ -306,7 +309,7 @@ func (f *Flags) selected(args []string) (finder, error) {
 	if err != nil {
 		return nil, err
 	}
-	var probes []*Target
+	var unnamed []*Target
 	var others []string
 	for _, name := range names {
 		kind, err := kindOf(name)
@@ -316,18 +319,18 @@ func (f *Flags) selected(args []string) (finder, error) {
 		case kind == nil:
 			others = append(others, name)
 		default:
-			probes = append(probes, New(cluster.Connection{}, kind, "", ""))
+			unnamed = append(unnamed, New(cluster.Connection{}, kind, "", ""))
 		}
 	}
-	probes = distinct(probes)
+	unnamed = distinct(unnamed)
 	return func(ctx context.Context, connection cluster.Connection) (targets []*Target, err error) {
 		var resources []string
-		for _, probe := range probes {
-			of, err := f.list(ctx, connection, probe.Kind, selector)
+		for _, each := range unnamed {
+			of, err := f.list(ctx, connection, each.Kind, selector)
 			if err != nil {
 				return nil, err
 			}
-			targets, resources = append(targets, of...), append(resources, probe.Kind.Resource)
+			targets, resources = append(targets, of...), append(resources, each.Kind.Resource)
 		}
 		if len(targets) == 0 {
 			which := ""
@@ -337,10 +340,10 @@ func (f *Flags) selected(args []string) (finder, error) {
 			return nil, exit.Failure(fmt.Errorf("%w: no %s%s%s", ErrNone, strings.Join(resources, ", "), which, cluster.Where(connection.Namespace)))
 		}
 		return targets, nil
-	}, mixed(probes, others)
+	}, mixed(unnamed, others)
 }
 
-// ErrNone means that no object has the labels, or that there is none. The text is that of kubectl.
+// ErrNone means that no object has the labels, or that there is none. The text is that of kubectl wait.
 var ErrNone = errors.New("no matching resources found")
 
 // list returns the objects of the kind with the labels, or all without a selector.

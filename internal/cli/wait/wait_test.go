@@ -293,7 +293,7 @@ func TestWait(t *testing.T) {
 		"kinds of kubectl": {
 			args: []string{"deployment,statefulset.apps", "a", "--for", "create"}, want: "kubectl wait --for=create -- deployment,statefulset.apps a",
 		},
-		"two kinds without a name": {args: []string{"cloneset,asts", "--for", "create"}, code: exit.Failed, want: "a name is required: cloneset,asts/NAME"},
+		"two kinds without a name": {args: []string{"cloneset,asts", "--for", "create"}, code: exit.Failed, want: "a name is required: cloneset,asts NAME"},
 		"name and selector":        {args: []string{"pod/db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "must not be used with the name of an object"},
 		"all and selector":         {args: []string{"pod", "--all", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "--all: must not be used with --selector"},
 		"pods with labels, as in kubectl": {
