@@ -3,8 +3,8 @@
 
 // Package image builds container images and archives from files, without a registry or a daemon.
 //
-// An image has one layer. Names are sorted, times are fixed, and owners are root, so that the same files give
-// the same digest on every machine.
+// An image has one layer. Names are sorted, times are fixed, and owners are root unless an archive says otherwise, so
+// that the same files give the same digest on every machine.
 package image
 
 import (
@@ -13,13 +13,12 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"runtime"
 	"strings"
@@ -109,11 +108,7 @@ func (i Image) Write(path string) (v1.Hash, error) {
 	if err != nil {
 		return v1.Hash{}, err
 	}
-	// A concurrent reader gets either the old archive or the new one.
-	if err := tarball.WriteToFile(path+".new", tag, built); err != nil {
-		return v1.Hash{}, fmt.Errorf("write image %s: %w", i.Name, err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := write(path, map[name.Tag]v1.Image{tag: built}); err != nil {
 		return v1.Hash{}, fmt.Errorf("write image %s: %w", i.Name, err)
 	}
 	digest, err := built.Digest()
@@ -123,6 +118,47 @@ func (i Image) Write(path string) (v1.Hash, error) {
 	return digest, nil
 }
 
+// VersionLabel is the label that WriteTags sets.
+const VersionLabel = "org.opencontainers.image.version"
+
+// WriteTags writes the image, whose name has no tag, to one archive with several tags. The files are the same, and a
+// label has the tag, so that the images have different IDs as those of two builds have.
+func (i Image) WriteTags(path string, tags []string) error {
+	built, err := i.Build()
+	if err != nil {
+		return err
+	}
+	all := map[name.Tag]v1.Image{}
+	for _, version := range tags {
+		tag, err := name.NewTag(i.Name + ":" + version)
+		if err != nil {
+			return fmt.Errorf("parse image name: %w", err)
+		}
+		config, err := built.ConfigFile()
+		if err != nil {
+			return fmt.Errorf("read the configuration of image %s: %w", i.Name, err)
+		}
+		config = config.DeepCopy()
+		config.Config.Labels = map[string]string{VersionLabel: version}
+		maps.Copy(config.Config.Labels, i.Labels)
+		if all[tag], err = mutate.ConfigFile(built, config); err != nil {
+			return fmt.Errorf("tag image %s: %w", tag, err)
+		}
+	}
+	if err := write(path, all); err != nil {
+		return fmt.Errorf("write image %s: %w", i.Name, err)
+	}
+	return nil
+}
+
+// write writes an archive. A concurrent reader gets either the old one or the new one.
+func write(path string, images map[name.Tag]v1.Image) error {
+	if err := tarball.MultiWriteToFile(path+".new", images); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
 func (i Image) fileTime() time.Time {
 	if i.Created.IsZero() {
 		return time.Unix(0, 0)
@@ -130,8 +166,8 @@ func (i Image) fileTime() time.Time {
 	return i.Created
 }
 
-// Tar returns a tar archive of files, whose times are the given one, and whose owner is root. Missing parent folders are
-// readable for everyone.
+// Tar returns a tar archive of files, whose times are the given one, and whose owner is root unless their field Sys is a
+// tar.Header. Missing parent folders are readable for everyone.
 func Tar(files fstest.MapFS, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	writer := tar.NewWriter(&out)
@@ -166,7 +202,7 @@ func Zip(files fstest.MapFS, at time.Time) ([]byte, error) {
 func stamp(files fstest.MapFS, at time.Time) fstest.MapFS {
 	stamped := fstest.MapFS{}
 	for name, file := range files {
-		stamped[name] = &fstest.MapFile{Mode: file.Mode, Data: file.Data, ModTime: at}
+		stamped[name] = &fstest.MapFile{Mode: file.Mode, Data: file.Data, ModTime: at, Sys: file.Sys}
 		for folder := path.Dir(name); folder != "." && files[folder] == nil; folder = path.Dir(folder) {
 			stamped[folder] = &fstest.MapFile{Mode: fs.ModeDir | 0o755, ModTime: at}
 		}
@@ -222,39 +258,4 @@ func (i *Image) AddFile(host, inside string) error {
 	}
 	i.Files[file] = &fstest.MapFile{Mode: mode, Data: data}
 	return nil
-}
-
-// Busybox returns an image with the static program and a link for each of its applets. Its layout is that of the
-// usual busybox image: a shell at /bin/sh, root in /etc/passwd, a /tmp that everyone can write to.
-func Busybox(ctx context.Context, name, program string) (Image, error) {
-	out, err := exec.CommandContext(ctx, program, "--list-full").Output()
-	if err != nil {
-		return Image{}, fmt.Errorf("list the applets of %s: %w", program, err)
-	}
-	image := Image{
-		Name: name,
-		Cmd:  []string{"sh"},
-		Env:  []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-		Files: fstest.MapFS{
-			"etc/passwd": {Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n")},
-			"etc/group":  {Mode: 0o644, Data: []byte("root:x:0:\nnobody:x:65534:\n")},
-			"home":       {Mode: fs.ModeDir | 0o755},
-			"root":       {Mode: fs.ModeDir | 0o700},
-			"tmp":        {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
-			"var/tmp":    {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
-		},
-	}
-	if err := image.AddFile(program, "/bin/busybox"); err != nil {
-		return Image{}, err
-	}
-	applets := strings.Fields(string(out))
-	if len(applets) == 0 {
-		return Image{}, errors.New("list the applets of " + program + ": the list is empty")
-	}
-	for _, applet := range applets {
-		if inside := strings.TrimPrefix(applet, "/"); image.Files[inside] == nil {
-			image.Files[inside] = &fstest.MapFile{Mode: fs.ModeSymlink | 0o777, Data: []byte("/bin/busybox")}
-		}
-	}
-	return image, nil
 }

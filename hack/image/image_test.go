@@ -5,12 +5,15 @@ package image
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -30,37 +33,56 @@ type entry struct {
 	Target string
 }
 
-// entries returns the files in the only layer of an image, in order.
-func entries(t *testing.T, image v1.Image) (order []string, all map[string]entry) {
+// headersOf returns the files in the only layer of an image, in order, with a reader of the contents.
+func headersOf(t *testing.T, image v1.Image) iter.Seq2[string, *file] {
 	t.Helper()
 	layers, err := image.Layers()
 	if err != nil || len(layers) != 1 {
 		t.Fatalf("%d layers, error %v", len(layers), err)
 	}
-	stream, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
+	return func(yield func(string, *file) bool) {
+		stream, err := layers[0].Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = stream.Close() }()
+		for reader := tar.NewReader(stream); ; {
+			header, err := reader.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !yield(header.Name, &file{header, reader}) {
+				return
+			}
+		}
 	}
-	defer func() { _ = stream.Close() }()
+}
+
+// file is a file of a layer.
+type file struct {
+	*tar.Header
+	io.Reader
+}
+
+// entries returns the files in the only layer of an image, in order.
+func entries(t *testing.T, image v1.Image) (order []string, all map[string]entry) {
+	t.Helper()
 	all = map[string]entry{}
-	for reader := tar.NewReader(stream); ; {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return order, all
-		}
+	for name, file := range headersOf(t, image) {
+		data, err := io.ReadAll(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
+		if file.Uid != 0 || file.Gid != 0 || file.ModTime.Unix() != 0 {
+			t.Errorf("%s: owner %d:%d, time %s", name, file.Uid, file.Gid, file.ModTime)
 		}
-		if header.Uid != 0 || header.Gid != 0 || header.ModTime.Unix() != 0 {
-			t.Errorf("%s: owner %d:%d, time %s", header.Name, header.Uid, header.Gid, header.ModTime)
-		}
-		order = append(order, header.Name)
-		all[header.Name] = entry{header.Typeflag, header.Mode, string(data), header.Linkname}
+		order = append(order, name)
+		all[name] = entry{file.Typeflag, file.Mode, string(data), file.Linkname}
 	}
+	return order, all
 }
 
 // exampleFiles are files of every kind.
@@ -199,5 +221,102 @@ func TestAddFileRefusesPaths(t *testing.T) {
 	}
 	if err := image.AddFile(source+".missing", "/other"); err == nil {
 		t.Error("no error for a missing file")
+	}
+}
+
+// archive returns a tar archive with the headers, whose regular files contain their name.
+func archive(t *testing.T, headers ...tar.Header) io.Reader {
+	t.Helper()
+	var out bytes.Buffer
+	writer := tar.NewWriter(&out)
+	for _, header := range headers {
+		var data []byte
+		if header.Typeflag == tar.TypeReg {
+			data = []byte(header.Name)
+			header.Size = int64(len(data))
+		}
+		if err := writer.WriteHeader(&header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := writer.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+// The files of an archive keep modes, owners and links, also in an image with several tags.
+func TestAddTar(t *testing.T) {
+	image := Image{Name: "example.org/app", Files: Base()}
+	err := image.AddTar(archive(t,
+		tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o700},
+		tar.Header{Typeflag: tar.TypeDir, Name: "./tmp/", Mode: 0o700},
+		tar.Header{Typeflag: tar.TypeReg, Name: "./bin/su", Mode: 0o4755},
+		tar.Header{Typeflag: tar.TypeLink, Name: "./bin/a", Linkname: "./bin/su"},
+		tar.Header{Typeflag: tar.TypeSymlink, Name: "./bin/link", Linkname: "../x"},
+		tar.Header{Typeflag: tar.TypeReg, Name: "../data", Mode: 0o640, Uid: 7, Gid: 8},
+		tar.Header{Typeflag: tar.TypeReg, Name: "./doc", Mode: 0o644},
+	), func(name string) string {
+		if name == "doc" {
+			return ""
+		}
+		return strings.Replace(name, "bin/", "usr/bin/", 1)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "out.tar")
+	if err := image.WriteTags(path, []string{"v1", "v2"}); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[v1.Hash]string{}
+	for _, version := range []string{"v1", "v2"} {
+		tag, err := name.NewTag(image.Name + ":" + version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		built, err := tarball.ImageFromPath(path, &tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := built.ConfigName()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[id] = version
+		got := map[string]tar.Header{}
+		for name, header := range headersOf(t, built) {
+			got[name] = tar.Header{Typeflag: header.Typeflag, Mode: header.Mode, Uid: header.Uid, Gid: header.Gid, Linkname: header.Linkname, Size: header.Size}
+		}
+		for name, want := range map[string]tar.Header{
+			"usr/bin/su":   {Typeflag: tar.TypeReg, Mode: 0o4755, Size: 8},
+			"usr/bin/a":    {Typeflag: tar.TypeReg, Mode: 0o4755, Size: 8},
+			"usr/bin/link": {Typeflag: tar.TypeSymlink, Mode: 0o777, Linkname: "../x"},
+			"data":         {Typeflag: tar.TypeReg, Mode: 0o640, Uid: 7, Gid: 8, Size: 7},
+			"doc":          {},
+			"tmp/":         {Typeflag: tar.TypeDir, Mode: 0o1777},
+		} {
+			if diff := cmp.Diff(want, got[name]); diff != "" {
+				t.Errorf("%s, file %s (-want +got):\n%s", version, name, diff)
+			}
+		}
+	}
+	if len(ids) != 2 {
+		t.Errorf("image IDs %v, want one per tag", ids)
+	}
+}
+
+func TestAddTarRefusesFiles(t *testing.T) {
+	for name, header := range map[string]tar.Header{
+		"device":                       {Typeflag: tar.TypeBlock, Name: "disk"},
+		"hard link without its target": {Typeflag: tar.TypeLink, Name: "a", Linkname: "b"},
+	} {
+		image := Image{Name: "a"}
+		if err := image.AddTar(archive(t, header), func(name string) string { return name }); err == nil {
+			t.Errorf("%s: no error", name)
+		}
 	}
 }
