@@ -58,4 +58,4 @@ test: ## Run all tests. Stops what it started; installed packages and built prog
 	@$(call TIMED,test-unit test-local test-ui test-reproducible test-integration test-bench test-e2e)
 
 # Help lists sections and targets in this order.
-include $(patsubst %,hack/make/%.mk,build demo cluster images unit local integration e2e chaos bench fuzz release generate verify tools)
+include $(patsubst %,hack/make/%.mk,build demo cluster images unit local integration e2e recipes chaos bench fuzz release generate verify tools)

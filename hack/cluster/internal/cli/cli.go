@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/node"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/process"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/recipe"
 	"github.com/seamark-dev/seamark/hack/image"
 )
 
@@ -42,7 +43,7 @@ func New(out io.Writer) *cobra.Command {
 			return run(cmd.Context(), target, args)
 		}
 	}
-	root.AddCommand(newBuild(on), newKubernetes(on), newUp(on), newDown(on), newLoad(on), newImage(out), newLaunch())
+	root.AddCommand(newBuild(on), newKubernetes(on), newUp(on), newDown(on), newLoad(on), newImage(out), newRecipeImage(out), newLaunch())
 	return root
 }
 
@@ -175,6 +176,26 @@ func newImage(out io.Writer) *cobra.Command {
 		}
 		_, err = fmt.Fprintf(out, "%s %s\n", made.Name, digest)
 		return err
+	}
+	return cmd
+}
+
+func newRecipeImage(out io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "recipe-image FOLDER",
+		Short: "Build an image archive from Debian packages, unless it exists: FOLDER/image.yaml describes it",
+		Args:  cobra.ExactArgs(1),
+	}
+	path := cmd.Flags().String("out", "", "archive to write")
+	if err := cmd.MarkFlagRequired("out"); err != nil {
+		panic(err) // The flag is defined above.
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		description, err := recipe.Read(args[0])
+		if err != nil {
+			return err
+		}
+		return description.Build(cmd.Context(), *path, out)
 	}
 	return cmd
 }

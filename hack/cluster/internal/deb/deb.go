@@ -88,14 +88,7 @@ func Ensure(ctx context.Context, progress io.Writer, packages []Package) error {
 	}
 	_, _ = fmt.Fprintf(progress, "installing Debian packages: %s\n", list)
 	args := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
-	if err := aptGet(ctx, "", args...); err == nil {
-		return nil
-	}
-	// The package lists of a fresh machine are empty or outdated.
-	if err := aptGet(ctx, "", "update"); err != nil {
-		return fmt.Errorf("install Debian packages %s: %w", list, err)
-	}
-	if err := aptGet(ctx, "", args...); err != nil {
+	if err := withLists(ctx, "", args...); err != nil {
 		return fmt.Errorf("install Debian packages %s: %w", list, err)
 	}
 	return nil
@@ -108,13 +101,8 @@ func Extract(ctx context.Context, name, dir string) error {
 		return fmt.Errorf("extract package %s: %w", name, err)
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	if err := aptGet(ctx, scratch, "download", name); err != nil {
-		if err := aptGet(ctx, scratch, "update"); err != nil {
-			return err
-		}
-		if err := aptGet(ctx, scratch, "download", name); err != nil {
-			return err
-		}
+	if err := withLists(ctx, scratch, "download", name); err != nil {
+		return err
 	}
 	files, err := filepath.Glob(filepath.Join(scratch, name+"_*.deb"))
 	if err != nil || len(files) != 1 {
@@ -125,6 +113,17 @@ func Extract(ctx context.Context, name, dir string) error {
 		return fmt.Errorf("extract package %s: %w: %s", name, err, out)
 	}
 	return nil
+}
+
+// withLists runs apt-get and, if it fails, once more with new package lists: those of a fresh machine are empty or outdated.
+func withLists(ctx context.Context, dir string, args ...string) error {
+	if aptGet(ctx, dir, args...) == nil {
+		return nil
+	}
+	if err := aptGet(ctx, dir, "update"); err != nil {
+		return err
+	}
+	return aptGet(ctx, dir, args...)
 }
 
 func aptGet(ctx context.Context, dir string, args ...string) error {
