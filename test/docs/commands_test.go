@@ -35,8 +35,10 @@ func pages(t *testing.T) []string {
 	must(t, err)
 	examples, err := filepath.Glob(filepath.Join(root, "examples/*/README.md"))
 	must(t, err)
+	recipes, err := filepath.Glob(filepath.Join(root, "examples/recipes/*/README.md"))
+	must(t, err)
 	out = append(out, filepath.Join(root, "examples/README.md"))
-	out = append(out, examples...)
+	out = append(append(out, examples...), recipes...)
 	must(t, filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {
 			out = append(out, path)
@@ -79,19 +81,27 @@ func documents(t *testing.T) []document {
 }
 
 // TestCommands runs the commands of the documents. If SEAMARK_CLUSTER_DIR is unset, it runs
-// the documents that need no cluster. Otherwise, it runs those that only use the cluster at the
-// same time, then those that disturb others, and last the ones that change the installation.
+// the documents that need no cluster. If SEAMARK_RECIPES names recipes, it runs theirs. Otherwise, it runs those that
+// only use the cluster at the same time, then those that disturb others, and last the ones that change the installation.
 func TestCommands(t *testing.T) {
 	clusterDir := os.Getenv("SEAMARK_CLUSTER_DIR")
 	kinds := []string{needsLocal}
 	if clusterDir != "" {
 		kinds = []string{needsCluster, needsAlone, needsInstallation}
 	}
+	recipes := strings.Fields(os.Getenv("SEAMARK_RECIPES"))
+	if len(recipes) > 0 {
+		kinds = []string{needsRecipe}
+	}
 	w := newWorkspace(t, clusterDir)
 	all := documents(t)
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			for _, d := range all {
+				if d.needs == needsRecipe && !slices.Contains(recipes, filepath.Base(filepath.Dir(d.path))) {
+					t.Logf("%s: not run: `make test-recipes` runs it, with the image of the recipe", d.path)
+					continue
+				}
 				if d.needs != kind {
 					continue
 				}

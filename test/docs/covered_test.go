@@ -29,4 +29,6 @@ var covered = map[string]string{
 	"sbom":              "make images",
 	"install":           "make test-e2e, and TestCommands after each document that changes the installation",
 	"example-images":    "make test-e2e",
+	"recipe-images":     "make test-recipes",
+	"test-recipes":      "the job recipes of nightly.yaml, and of pull-request.yaml for recipes that change",
 }

@@ -33,6 +33,7 @@
 //	<!-- needs: cluster -->       the commands need a cluster with Seamark, at the same time as other documents
 //	<!-- needs: alone -->         the commands disturb other documents, as a restart does, and leave Seamark working
 //	<!-- needs: installation -->  the commands change the installation, which is restored afterwards
+//	<!-- needs: recipe -->        the commands need a cluster with Seamark and the image of a recipe: make test-recipes
 //	<!-- not run: REASON -->      the next block can't be run here
 //	<!-- fails -->                the last command of the next block fails
 //	<!-- interrupt -->            the last command runs until Ctrl-C, which is sent when its output matches

@@ -29,6 +29,8 @@ const (
 	needsAlone = "alone"
 	// needsInstallation means a cluster whose installation the document changes.
 	needsInstallation = "installation"
+	// needsRecipe means a cluster with Seamark and the image of the recipe that the document belongs to.
+	needsRecipe = "recipe"
 )
 
 // defaultTimeout is the timeout of a command if the document sets no other.
@@ -97,7 +99,7 @@ func parseDocument(path string, source []byte) (document, error) {
 		return document{}, fmt.Errorf("%s:%d: no console block follows the comment", path, p.nextLine)
 	}
 	if p.needs == "" && len(p.steps) > 0 {
-		return document{}, fmt.Errorf("%s: does not declare what its commands need: add <!-- needs: local|cluster|alone|installation -->", path)
+		return document{}, fmt.Errorf("%s: does not declare what its commands need: add <!-- needs: local|cluster|alone|installation|recipe -->", path)
 	}
 	return p.document, nil
 }
@@ -223,8 +225,8 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 }
 
 func (p *parser) need(value string) error {
-	if !slices.Contains([]string{needsLocal, needsCluster, needsAlone, needsInstallation}, value) {
-		return fmt.Errorf("needs: %q: must be local, cluster, alone or installation", value)
+	if !slices.Contains([]string{needsLocal, needsCluster, needsAlone, needsInstallation, needsRecipe}, value) {
+		return fmt.Errorf("needs: %q: must be local, cluster, alone, installation or recipe", value)
 	}
 	if p.needs != "" {
 		return fmt.Errorf("needs: is declared twice")

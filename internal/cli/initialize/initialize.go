@@ -37,7 +37,9 @@ type Options struct {
 	Labels, Annotations         []string
 	LabelsFrom, AnnotationsFrom []string
 	Delay, Period, Limit        time.Duration
-	Force                       bool
+	// Recipe is the name of the recipe to write, or empty.
+	Recipe      string
+	List, Force bool
 }
 
 const long = `Write the manifest of a PodProbeMarker with one probe.
@@ -60,6 +62,10 @@ alone to the first line, KEY=PATH to a value of the JSON that it prints, such as
 game.io/map=.map. Values after a comma are the only ones that take effect:
 game.io/map=.map,dust,mill, or role=,primary,secondary for the first line.
 
+--recipe NAME writes the files of a tested recipe for real software into a folder instead: a
+marker, a workload that acts on it, a guard, and a page that explains them. --list lists the
+recipes.
+
 Exit codes: 0 for success, 1 if the file cannot be written, 2 for bad input.`
 
 const example = `  # A label while a job runs
@@ -71,7 +77,10 @@ const example = `  # A label while a job runs
 
   # The number of players that a server prints, for the pods of a CloneSet
   seamark init -f cloneset.yaml --exec 'cat /run/players' \
-    --annotation-from controller.kubernetes.io/pod-deletion-cost`
+    --annotation-from controller.kubernetes.io/pod-deletion-cost
+
+  # A marker, a StatefulSet and a guard for etcd, in the folder etcd
+  seamark init --recipe etcd`
 
 // New returns the command.
 func New(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
@@ -79,18 +88,26 @@ func New(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
 	marker.Spec.Probes = make([]v1alpha1.PodContainerProbe, 1)
 	o := &Options{IOStreams: streams, marker: marker, probe: &marker.Spec.Probes[0]}
 	command := &cobra.Command{
-		Use:     "init (--exec COMMAND | --http PATH:PORT | --tcp PORT | --grpc PORT[/SERVICE]) (-l SELECTOR | -f FILE)",
-		Short:   "Write a marker from flags, or from flags and a workload",
+		Use:     "init (--exec COMMAND | --http PATH:PORT | --tcp PORT | --grpc PORT[/SERVICE]) (-l SELECTOR | -f FILE) | --recipe NAME | --list",
+		Short:   "Write a marker from flags and a workload, or a recipe",
 		Long:    long,
 		Example: example,
 		Args:    cobra.NoArgs,
 
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case o.List:
+				return o.listRecipes()
+			case o.Recipe != "":
+				return o.writeRecipe()
+			}
 			return o.Run(cmd.Context())
 		},
 	}
 	flags := command.Flags()
+	flags.StringVar(&o.Recipe, "recipe", "", "recipe to write; with --output, into this folder (default the name of the recipe)")
+	flags.BoolVar(&o.List, "list", false, "list the recipes")
 	flags.StringVar(&o.Exec, "exec", "", "command to run in the container; a line that needs a shell runs in sh -c")
 	flags.StringVar(&o.HTTP, "http", "", "request to send, as PATH:PORT with a number or the name of a port")
 	flags.StringVar(&o.TCP, "tcp", "", "port to connect to, a number or the name of a port")
@@ -112,7 +129,10 @@ func New(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
 	flags.Int32Var(&o.probe.Probe.SuccessThreshold, "success-threshold", 1, "successes in a row until the state is Succeeded")
 	flags.Int32Var(&o.probe.Probe.FailureThreshold, "failure-threshold", 3, "failures in a row until the state is Failed")
 	flags.StringVarP(&o.File, "output", "o", "", "file to create (default the standard output)")
-	flags.BoolVar(&o.Force, "force", false, "overwrite the file of --output")
+	flags.BoolVar(&o.Force, "force", false, "overwrite the file of --output, or those of the recipe")
+	for _, name := range []string{"exec", "http", "tcp", "grpc", "selector", "filename", "list"} {
+		command.MarkFlagsMutuallyExclusive("recipe", name)
+	}
 	return command
 }
 
@@ -172,27 +192,35 @@ func checkMarker(ctx context.Context, content []byte, w *workload) error {
 	return errors.Join(errs...)
 }
 
-// write creates the file.
+// write creates the file of the marker.
 func (o *Options) write(content []byte) error {
-	mode := os.O_CREATE | os.O_WRONLY | os.O_EXCL
-	if o.Force {
-		mode = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
-	}
-	file, err := os.OpenFile(o.File, mode, 0o644)
-	switch {
-	case errors.Is(err, os.ErrExist):
-		return fmt.Errorf("--output: %s exists: use another name, or --force to overwrite it", o.File)
-	case err != nil:
-		return exit.Failure(fmt.Errorf("--output: %w", err))
-	}
-	_, err = bytes.NewReader(content).WriteTo(file)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return exit.Failure(fmt.Errorf("--output: write %s: %w", o.File, err))
+	if err := o.create(o.File, content); err != nil {
+		return err
 	}
 	if o.Workload != "" {
 		fmt.Fprintf(o.ErrOut, "Wrote %s.\n", o.File)
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "Wrote %s. Check it together with the workload: seamark lint %s WORKLOAD.yaml\n", o.File, o.File)
+	return nil
+}
+
+// create creates a file.
+func (o *Options) create(path string, content []byte) error {
+	mode := os.O_CREATE | os.O_WRONLY | os.O_EXCL
+	if o.Force {
+		mode = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, mode, 0o644)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return fmt.Errorf("--output: %s exists: use another name, or --force to overwrite it", path)
+	case err != nil:
+		return exit.Failure(fmt.Errorf("--output: %w", err))
+	}
+	_, err = bytes.NewReader(content).WriteTo(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return exit.Failure(fmt.Errorf("--output: write %s: %w", path, err))
+	}
 	return nil
 }

@@ -324,3 +324,43 @@ func TestFile(t *testing.T) {
 		t.Errorf("exit code %d, errors %q, the file contains %q, error %v", code, stderr, content, err)
 	}
 }
+
+// A recipe is written with the content that the tests run, and is not overwritten.
+func TestRecipe(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "mine")
+	args := []string{"init", "--recipe", "etcd", "-o", folder}
+	stdout, stderr, code := clitest.Execute(t, New, "", args...)
+	if code != exit.OK || stdout != "" || !strings.HasPrefix(stderr, "Wrote "+folder) {
+		t.Fatalf("exit code %d, output %q, errors %q", code, stdout, stderr)
+	}
+	for _, name := range []string{"marker.yaml", "statefulset.yaml", "guard.yaml"} {
+		want, err := os.ReadFile(filepath.Join("../../../examples/recipes/etcd", name))
+		expect.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(folder, name))
+		expect.NoError(t, err)
+		expect.Equal(t, name, string(want), string(got))
+	}
+	page, err := os.ReadFile(filepath.Join(folder, "README.md"))
+	if err != nil || !strings.Contains(string(page), "kubectl apply -f "+folder) || strings.Contains(string(page), "](../") {
+		t.Errorf("error %v, page:\n%s", err, page)
+	}
+	_, stderr, code = clitest.Execute(t, New, "", args...)
+	if code != exit.Usage || !strings.Contains(stderr, "--force") {
+		t.Errorf("second time: exit code %d, errors %q", code, stderr)
+	}
+	_, stderr, code = clitest.Execute(t, New, "", append(args, "--force")...)
+	expect.Equal(t, "exit code with --force: "+stderr, exit.OK, code)
+}
+
+func TestRecipes(t *testing.T) {
+	stdout, _, code := clitest.Execute(t, New, "", "init", "--list")
+	if code != exit.OK || !strings.Contains(stdout, "etcd ") {
+		t.Errorf("exit code %d, list:\n%s", code, stdout)
+	}
+	for _, name := range []string{"oracle", "..", ".", "etcd/image"} {
+		_, stderr, code := clitest.Execute(t, New, "", "init", "--recipe", name)
+		if code != exit.Usage || !strings.Contains(stderr, "must be one of etcd") {
+			t.Errorf("recipe %q: exit code %d, errors %q", name, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package initialize
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/seamark-dev/seamark/examples/recipes"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+)
+
+// repository is where the links of a recipe lead that are relative in the repository.
+const repository = "https://github.com/seamark-dev/seamark/blob/main/"
+
+// listRecipes prints the names and titles of the recipes.
+func (o *Options) listRecipes() error {
+	table := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "NAME\tWHAT IT SHOWS")
+	for _, name := range recipes.Names() {
+		fmt.Fprintf(table, "%s\t%s\n", name, recipes.Title(name))
+	}
+	return exit.Failure(table.Flush())
+}
+
+// writeRecipe creates a folder with the files of the recipe.
+func (o *Options) writeRecipe() error {
+	files, exists := recipes.Files(o.Recipe)
+	if !exists {
+		return fmt.Errorf("--recipe: %q does not exist: must be one of %s", o.Recipe, strings.Join(recipes.Names(), ", "))
+	}
+	folder := cmp.Or(o.File, o.Recipe)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return exit.Failure(fmt.Errorf("--output: %w", err))
+	}
+	// The files of a recipe have no folders.
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return exit.Failure(fmt.Errorf("read recipe: %w", err))
+	}
+	for _, entry := range entries {
+		content, err := fs.ReadFile(files, entry.Name())
+		if err != nil {
+			return exit.Failure(fmt.Errorf("read recipe: %w", err))
+		}
+		content = bytes.ReplaceAll(content, []byte("](../../../"), []byte("]("+repository))
+		content = bytes.ReplaceAll(content, []byte("examples/recipes/"+o.Recipe), []byte(folder))
+		if err := o.create(filepath.Join(folder, entry.Name()), content); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(o.ErrOut, "Wrote %s. Read %s first, and set your image.\n", folder, filepath.Join(folder, "README.md"))
+	return nil
+}
