@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +25,7 @@ const etcdImage = "docker.io/seamark/recipe-etcd"
 // lost that etcd has acknowledged.
 func etcd(s *suite) {
 	s.apply()
+	s.atMostOne("role", "leader")
 	before := s.etcdIsAtRest(etcdImage + ":v1")
 	updates := s.record(etcdImage+":v2", "role")
 	writer := s.writeToEtcd()
@@ -121,9 +121,6 @@ func callEtcd(ctx context.Context, address, path string, request, response any) 
 	return nil
 }
 
-// prefix is the beginning of the keys that the test writes.
-const prefix = "recipe/"
-
 // writeToEtcd writes a key per number, to one member after the other.
 func (s *suite) writeToEtcd() *writer {
 	s.Helper()
@@ -146,11 +143,9 @@ func (s *suite) readFromEtcd() map[int]bool {
 	// The end of the range is the first key that does not have the prefix.
 	span := map[string]any{"key": []byte(prefix), "range_end": []byte("recipe0"), "keys_only": true}
 	cluster.Must(s, callEtcd(s.Context(), s.Pod("etcd-0").Status.PodIP, "/v3/kv/range", span, &all))
-	found := map[int]bool{}
-	for _, pair := range all.Pairs {
-		number, err := strconv.Atoi(strings.TrimPrefix(string(pair.Key), prefix))
-		cluster.Must(s, err)
-		found[number] = true
+	keys := make([]string, len(all.Pairs))
+	for i, pair := range all.Pairs {
+		keys[i] = string(pair.Key)
 	}
-	return found
+	return numbers(s, keys)
 }

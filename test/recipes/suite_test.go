@@ -6,6 +6,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,8 @@ import (
 
 // recipes are the tests by the folder of their recipe.
 var recipes = map[string]func(*suite){
-	"etcd": etcd,
+	"etcd":  etcd,
+	"redis": redis,
 }
 
 // TestRecipes runs the recipes that SEAMARK_RECIPES names.
@@ -138,6 +140,22 @@ func (s *suite) observe(see func(*corev1.Pod)) {
 	s.Cleanup(func() { cancel(); expect.NoErrorf(s, wait(), "follow pods") })
 }
 
+// atMostOne fails the test if two pods have the label at the same time, until the test ends.
+func (s *suite) atMostOne(key, value string) {
+	s.Helper()
+	holders := map[string]bool{}
+	s.observe(func(pod *corev1.Pod) {
+		if pod.Labels[key] != value {
+			delete(holders, pod.Name)
+			return
+		}
+		holders[pod.Name] = true
+		if len(holders) > 1 {
+			s.Errorf("pods with %s=%s: %v, want at most one", key, value, slices.Sorted(maps.Keys(holders)))
+		}
+	})
+}
+
 // order records in which order pods get an image, with a label of each at this time.
 type order struct {
 	image, label string
@@ -177,4 +195,26 @@ func (s *suite) setImage(resource, image string) {
 	s.Helper()
 	s.Kubectl("patch", resource, "--type=json", "-p",
 		fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": %q}]`, image))
+}
+
+// cutOff drops the packets of a pod until the result is called, or the test ends. Programs in it still run, and commands in
+// its containers do, too.
+func (s *suite) cutOff(name string) (heal func()) {
+	s.Helper()
+	pod := s.Pod(name)
+	iptables := func(ctx context.Context, action, direction string) {
+		out, err := s.Run(ctx, "nsenter", "--net=/run/netns/seamark-"+pod.Spec.NodeName, "--",
+			"iptables", "--wait", action, "FORWARD", direction, pod.Status.PodIP, "-j", "DROP")
+		expect.NoErrorf(s, err, "change the packet filter: %s", out)
+	}
+	heal = sync.OnceFunc(func() {
+		for _, direction := range []string{"-s", "-d"} {
+			iptables(context.WithoutCancel(s.Context()), "--delete", direction)
+		}
+	})
+	s.Cleanup(heal)
+	for _, direction := range []string{"-s", "-d"} {
+		iptables(s.Context(), "--insert", direction)
+	}
+	return heal
 }

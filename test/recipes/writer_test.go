@@ -5,7 +5,11 @@ package recipes
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // writer writes numbers from 0 upwards until it is stopped, and remembers those that were acknowledged.
@@ -51,6 +55,20 @@ func (w *writer) stop() []int {
 	w.cancel()
 	<-w.done
 	return w.acked
+}
+
+// prefix is the beginning of the keys that tests write.
+const prefix = "recipe/"
+
+// numbers returns the numbers in the keys.
+func numbers(s *suite, keys []string) map[int]bool {
+	found := map[int]bool{}
+	for _, key := range keys {
+		number, err := strconv.Atoi(strings.TrimPrefix(key, prefix))
+		cluster.Must(s, err)
+		found[number] = true
+	}
+	return found
 }
 
 // missing returns the numbers that were acknowledged and are not found.

@@ -42,3 +42,22 @@ func TestMissingRejectsScript(t *testing.T) {
 		t.Error("no error for a script")
 	}
 }
+
+func TestPlace(t *testing.T) {
+	for file, want := range map[string]string{
+		"bin/dash":              "usr/bin/dash",
+		"lib64/ld-linux.so.2":   "usr/lib64/ld-linux.so.2",
+		"lib":                   "",
+		"usr/lib":               "usr/lib",
+		"library/x":             "library/x",
+		"etc/default/db":        "etc/default/db",
+		"etc/init.d/db":         "",
+		"usr/share/doc/db/copy": "",
+		"usr/share/doctrine":    "usr/share/doctrine",
+		"lib/systemd/system/db": "",
+	} {
+		if got := Place(file); got != want {
+			t.Errorf("%s: got %q, want %q", file, got, want)
+		}
+	}
+}
