@@ -5,6 +5,7 @@ package docs
 
 import (
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -59,12 +60,15 @@ func TestEveryExampleIsListed(t *testing.T) {
 	const index = "examples/README.md"
 	source, err := os.ReadFile(filepath.Join(root, index))
 	must(t, err)
-	entries, err := os.ReadDir(filepath.Join(root, filepath.Dir(index)))
+	folder, links := os.DirFS(filepath.Join(root, filepath.Dir(index))), linksOf(source)
+	names, err := fs.Glob(folder, "*")
 	must(t, err)
-	links := linksOf(source)
-	for _, entry := range entries {
-		name := entry.Name()
-		if entry.IsDir() && !slices.Contains(links, name+"/README.md") && !slices.Contains(links, name+"/main.go") {
+	recipes, err := fs.Glob(folder, "recipes/*")
+	must(t, err)
+	for _, name := range append(names, recipes...) {
+		entry, err := fs.Stat(folder, name)
+		must(t, err)
+		if entry.IsDir() && name != "recipes" && !slices.Contains(links, name+"/README.md") && !slices.Contains(links, name+"/main.go") {
 			t.Errorf("%s links neither to %s/README.md nor to %s/main.go", index, name, name)
 		}
 	}

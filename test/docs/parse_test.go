@@ -50,7 +50,7 @@ func TestParseDocument(t *testing.T) {
 			},
 		},
 		"no needs":                 {source: "```console\n$ a\n```\n", err: "does not declare what its commands need"},
-		"unknown needs":            {source: "<!-- needs: luck -->\n", err: `needs: "luck": must be local, cluster, alone or installation`},
+		"unknown needs":            {source: "<!-- needs: luck -->\n", err: `needs: "luck": must be local, cluster, alone, installation or recipe`},
 		"unknown comment":          {source: "<!-- skip: it -->\n", err: `unknown comment " skip"`},
 		"not run without a reason": {source: "<!-- not run: -->\n", err: "a reason is required"},
 		"shell block":              {source: "```bash\nls\n```\n", err: "a block of bash"},

@@ -24,7 +24,7 @@ import (
 const redisImage = "docker.io/seamark/recipe-redis"
 
 // redis updates three replicas while a client writes to the pod with the label of the primary: the replicas are updated
-// first, and one failover moves the role. Then it cuts the primary off, which goes on to believe that it has the role.
+// first, and one failover moves the role. Then it cuts the primary off, which continues to believe that it has the role.
 func redis(s *suite) {
 	s.apply()
 	s.atMostOne("role", "primary")
