@@ -75,9 +75,9 @@ func (s *suite) apply() {
 	s.Kubectl("apply", "-f", filepath.Join(s.Root, "examples", "recipes", s.recipe))
 }
 
-// exec runs a program in the first container of a pod, and returns its output.
-func (s *suite) exec(ctx context.Context, pod string, command ...string) (string, error) {
-	out, err := s.TryKubectl(ctx, append([]string{"exec", pod, "--"}, command...)...)
+// exec runs a program in a container of a pod, and returns its output.
+func (s *suite) exec(ctx context.Context, pod, container string, command ...string) (string, error) {
+	out, err := s.TryKubectl(ctx, append([]string{"exec", pod, "--container", container, "--"}, command...)...)
 	if err != nil {
 		return "", fmt.Errorf("run %s in %s: %w: %s", strings.Join(command, " "), pod, err, out)
 	}
@@ -95,11 +95,14 @@ func (s *suite) pods(ctx context.Context, selector string) ([]corev1.Pod, error)
 	return list.Items, nil
 }
 
+// slow is how long a test waits for a database, which takes its time on a busy machine. Only a hang reaches it.
+var slow = await.Poll{Interval: 200 * time.Millisecond, Timeout: 3 * cluster.Timeout}
+
 // settled waits until as many pods have the label, all ready with the image in their first container, and check accepts
-// them. Databases start slowly on a busy machine.
+// them.
 func (s *suite) settled(selector, image string, count int, check func(context.Context, []corev1.Pod) error) {
 	s.Helper()
-	await.Poll{Interval: 200 * time.Millisecond, Timeout: 3 * cluster.Timeout}.Success(s, selector+" is at rest", func(ctx context.Context) error {
+	slow.Success(s, selector+" is at rest", func(ctx context.Context) error {
 		pods, err := s.pods(ctx, selector)
 		if err != nil {
 			return err

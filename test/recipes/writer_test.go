@@ -39,11 +39,12 @@ func (s *suite) write(write func(ctx context.Context, number int) error) *writer
 				return
 			case <-pace.C:
 			}
-			if err := write(ctx, number); err != nil {
+			switch err := write(ctx, number); {
+			case err == nil:
+				w.acked = append(w.acked, number)
+			case ctx.Err() == nil:
 				w.failed, w.lastError = w.failed+1, err
-				continue
 			}
-			w.acked = append(w.acked, number)
 		}
 	}()
 	s.Cleanup(func() { cancel(); <-w.done })
