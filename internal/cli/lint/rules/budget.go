@@ -140,6 +140,20 @@ func (c *checker) checkGuard(s *scope, b *budget) {
 				fmt.Sprintf("no probe and no pod template of the manifests sets the label %s", key), "correct the key, or set it in a markerPolicy")
 		}
 	}
+	if _, limited := b.raw.GetAnnotations()[v1alpha1.GuardMaxDurationKey]; limited {
+		c.checkPrinted(s, b)
+	}
+}
+
+// checkPrinted finds a label in the selector of a guard with a maximum that has its value from a message.
+func (c *checker) checkPrinted(s *scope, b *budget) {
+	for i := range b.requirements {
+		if key := b.requirements[i].Key(); s.printed.Has(key) {
+			c.add(ruleGuardPrinted, b.object, "spec.selector",
+				fmt.Sprintf("probes print the value of the label %s: the maximum counts from the state of the probe, not from the value", key),
+				"let the command fail while the pod is busy, and select by a label of its states")
+		}
+	}
 }
 
 // permits returns the number by which the API server can permit evictions, and its field, nothing if it never does.

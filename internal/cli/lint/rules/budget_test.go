@@ -27,15 +27,17 @@ metadata: {name: games}
 spec:
   selector: {matchLabels: {app: game}}
   probes:
-  - {name: idle, containerName: main, probe: {tcpSocket: {port: 1}}, markerPolicy: [{state: Succeeded, labels: {idle: "true"}}]}
+  - {name: idle, containerName: main, probe: {tcpSocket: {port: 1}}, markerPolicy: [{state: Succeeded, labels: {idle: "true"}, labelsFrom: [{key: players}]}]}
 `
 	budget := func(name, metadata, spec string) string {
 		return "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: " + name + metadata + "}\nspec: {" + spec + "}\n"
 	}
 	const (
-		guard  = `, labels: {seamark.dev/guard: "true"}`
-		exempt = `, {key: seamark.dev/guard-exempt, operator: DoesNotExist}`
-		busy   = `selector: {matchLabels: {app: game}, matchExpressions: [{key: idle, operator: NotIn, values: ["true"]}`
+		guard   = `, labels: {seamark.dev/guard: "true"}`
+		exempt  = `, {key: seamark.dev/guard-exempt, operator: DoesNotExist}`
+		busy    = `selector: {matchLabels: {app: game}, matchExpressions: [{key: idle, operator: NotIn, values: ["true"]}`
+		players = `selector: {matchLabels: {app: game}, matchExpressions: [{key: players, operator: NotIn, values: ["0"]}`
+		maximum = `, annotations: {seamark.dev/guard-max-duration: 2h}`
 	)
 	many := ""
 	for i := range 17 {
@@ -89,7 +91,10 @@ spec:
 			budget("a", guard+", annotations: {seamark.dev/guard-max-duration: 2d}", "maxUnavailable: 0, "+busy+exempt+"]}"),
 			"guard-value metadata.annotations[seamark.dev/guard-max-duration]",
 		},
-		"17 guards": {many, "too-many-guards metadata.labels[seamark.dev/guard]"},
+		"a maximum over a state":   {budget("a", guard+maximum, "maxUnavailable: 0, "+busy+exempt+"]}"), ""},
+		"a maximum over a message": {budget("a", guard+maximum, "maxUnavailable: 0, "+players+exempt+"]}"), "guard-printed-label spec.selector"},
+		"a guard over a message":   {budget("a", guard, "maxUnavailable: 0, "+players+exempt+"]}"), ""},
+		"17 guards":                {many, "too-many-guards metadata.labels[seamark.dev/guard]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

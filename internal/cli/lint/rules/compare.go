@@ -24,8 +24,8 @@ type scope struct {
 	workloads []*workload
 	services  []*service
 	budgets   []*budget
-	// marks are the keys of labels that probes set.
-	marks sets.Set[string]
+	// marks are the keys of labels that probes set, and printed those whose values they print.
+	marks, printed sets.Set[string]
 	// open are the keys of labels that pods may have with any value: those that controllers add and
 	// those that probes set.
 	open    sets.Set[string]
@@ -39,7 +39,7 @@ func (c *checker) compare() {
 	in := func(o *object) *scope {
 		s := scopes[o.namespace()]
 		if s == nil {
-			s = &scope{open: controllerLabels(), marks: sets.New[string](), matched: map[*marker][]*workload{}}
+			s = &scope{open: controllerLabels(), marks: sets.New[string](), printed: sets.New[string](), matched: map[*marker][]*workload{}}
 			scopes[o.namespace()] = s
 		}
 		return s
@@ -49,6 +49,11 @@ func (c *checker) compare() {
 		s.markers = append(s.markers, m)
 		for i := range m.spec.Spec.Probes {
 			s.marks.Insert(labelsOf(&m.spec.Spec.Probes[i])...)
+			for _, policy := range m.spec.Spec.Probes[i].MarkerPolicy {
+				for _, from := range policy.LabelsFrom {
+					s.printed.Insert(from.Key)
+				}
+			}
 		}
 	}
 	for _, each := range c.budgets {

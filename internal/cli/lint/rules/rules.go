@@ -32,7 +32,7 @@ func All() []Rule {
 		ruleDeletionCost, ruleSharedMark,
 		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule,
 		rulePreDownload, ruleProtection,
-		ruleBudgetOverlap, ruleBudgetPercentage, ruleGuardValue, ruleGuardExempt, ruleGuardEvictions, ruleGuardLabel, ruleGuards,
+		ruleBudgetOverlap, ruleBudgetPercentage, ruleGuardValue, ruleGuardExempt, ruleGuardEvictions, ruleGuardLabel, ruleGuardPrinted, ruleGuards,
 	}
 }
 
@@ -159,5 +159,9 @@ var (
 	}
 	ruleGuardEvictions = Rule{"guard-evictions", Error, "A guard has numbers that permit evictions. The API server refuses it."}
 	ruleGuardLabel     = Rule{"guard-label", Warning, "A guard selects by a label that no probe and no pod template of the manifests sets."}
-	ruleGuards         = Rule{"too-many-guards", Warning, "A namespace has more than 16 guards. Each of them adds to the time of each deletion there."}
+	ruleGuardPrinted   = Rule{
+		"guard-printed-label", Warning,
+		"A guard with a maximum selects by a label whose value a probe prints. The maximum does not count from a change of the value.",
+	}
+	ruleGuards = Rule{"too-many-guards", Warning, "A namespace has more than 16 guards. Each of them adds to the time of each deletion there."}
 )

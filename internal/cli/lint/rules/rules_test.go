@@ -20,11 +20,11 @@ func TestCheckName(t *testing.T) {
 		}
 	}
 	for name, end := range map[string]string{
-		"exec-no-pth":   `guard-label or too-many-guards; did you mean "exec-no-path"?`,
-		"Schema":        `guard-label or too-many-guards; did you mean "schema"?`,
-		"something":     "guard-label or too-many-guards",
-		"":              "guard-label or too-many-guards",
-		"schema,schema": "guard-label or too-many-guards",
+		"exec-no-pth":   `guard-printed-label or too-many-guards; did you mean "exec-no-path"?`,
+		"Schema":        `guard-printed-label or too-many-guards; did you mean "schema"?`,
+		"something":     "guard-printed-label or too-many-guards",
+		"":              "guard-printed-label or too-many-guards",
+		"schema,schema": "guard-printed-label or too-many-guards",
 	} {
 		err := rules.CheckName(name)
 		if err == nil || !strings.HasPrefix(err.Error(), `"`+name+`" is invalid: must be invalid-yaml, `) || !strings.HasSuffix(err.Error(), end) {
