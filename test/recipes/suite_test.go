@@ -27,8 +27,9 @@ import (
 
 // recipes are the tests by the folder of their recipe.
 var recipes = map[string]func(*suite){
-	"etcd":  etcd,
-	"redis": redis,
+	"etcd":    etcd,
+	"openttd": openttd,
+	"redis":   redis,
 }
 
 // TestRecipes runs the recipes that SEAMARK_RECIPES names.
