@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -43,7 +44,9 @@ func WaitOf(pod *corev1.Pod, rules Rules) Wait {
 	}
 	switch _, left := planning.Available(pod, rules.MinReady, rules.Now); {
 	case planning.Terminating(pod):
-		why := fmt.Sprintf("has been terminating for %s", age(rules.Now, pod.DeletionTimestamp.Time))
+		// The timestamp is the end of the grace period.
+		since := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
+		why := fmt.Sprintf("has been terminating for %s", age(rules.Now, since))
 		if len(pod.Finalizers) > 0 {
 			why += ", and waits for its finalizers: " + strings.Join(pod.Finalizers, ", ")
 		}

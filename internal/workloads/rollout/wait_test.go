@@ -59,7 +59,8 @@ func TestWaitOf(t *testing.T) {
 		}, rollout.Wait{Why: "failed: Evicted: low on memory", Wrong: true}},
 		"deleted": {func(pod *corev1.Pod) {
 			pod.DeletionTimestamp, pod.Finalizers = new(metav1.NewTime(now.Add(-time.Minute))), []string{"a.io/b"}
-		}, rollout.Wait{Why: "has been terminating for 60s, and waits for its finalizers: a.io/b"}},
+			pod.DeletionGracePeriodSeconds = new(int64(30))
+		}, rollout.Wait{Why: "has been terminating for 90s, and waits for its finalizers: a.io/b"}},
 		"preDelete holds it": {func(pod *corev1.Pod) {
 			state(pub.LifecycleStatePreparingDelete, "busy")(pod)
 			pod.Finalizers = []string{"game.io/match"}
