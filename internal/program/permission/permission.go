@@ -88,7 +88,10 @@ func (m Missing) grant() string {
 		return fmt.Sprintf("kubectl create rolebinding seamark-edit -n %s --clusterrole=edit %s", m.Namespace, m.subject())
 	case m.Namespace != "":
 		return fmt.Sprintf("kubectl create rolebinding seamark-view -n %s --clusterrole=view %s", m.Namespace, m.subject())
-	case m.isRequired() || m.Resource == Budgets:
+	case m.isKind() && m.writes():
+		role := "seamark-" + strings.TrimSuffix(string(m.Resource), "."+v1alpha1.GroupName) + "-edit"
+		return fmt.Sprintf("kubectl create clusterrolebinding %[1]s --clusterrole=%[1]s %[2]s", role, m.subject())
+	case m.isRequired() || m.Resource == Budgets || m.isKind():
 		return "kubectl create clusterrolebinding seamark-view --clusterrole=view " + m.subject()
 	default:
 		return "kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states " + m.subject()
@@ -114,6 +117,11 @@ func (m Missing) subject() string {
 // writes reports whether the verb changes objects.
 func (m Missing) writes() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete"}, m.Verb)
+}
+
+// isKind reports whether the resource is that of a kind of apps.kruise.io, whose objects the role view shows.
+func (m Missing) isKind() bool {
+	return strings.HasSuffix(string(m.Resource), "."+v1alpha1.GroupName) && !slices.Contains(States(), m.Resource)
 }
 
 func (m Missing) isRequired() bool { return slices.Contains(Required(), m.Resource) }

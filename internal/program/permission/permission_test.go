@@ -33,6 +33,14 @@ func TestMissing(t *testing.T) {
 			permission.Missing{Resource: permission.Nodes, Verb: "get"},
 			"ask for: kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=USER",
 		},
+		"no permission to list sidecarsets.apps.kruise.io in the cluster": {
+			permission.Missing{Resource: "sidecarsets.apps.kruise.io", Verb: "list"},
+			"ask for: kubectl create clusterrolebinding seamark-view --clusterrole=view --user=USER",
+		},
+		"no permission to patch sidecarsets.apps.kruise.io in the cluster": {
+			permission.Missing{Resource: "sidecarsets.apps.kruise.io", Verb: "patch"},
+			"ask for: kubectl create clusterrolebinding seamark-sidecarsets-edit --clusterrole=seamark-sidecarsets-edit --user=USER",
+		},
 		"no permission to create pods/exec in namespace games": {
 			permission.Missing{Resource: permission.Exec, Verb: "create", Namespace: "games"},
 			"ask for: kubectl create role seamark-test -n games --verb=get,create --resource=pods/exec,pods/portforward; " +
