@@ -290,17 +290,14 @@ func TestWait(t *testing.T) {
 		"a kind as in kubectl": {
 			args: []string{"pod", "db-0", "--for", "label=a"}, code: exit.Failed, want: `"pod" is invalid: must be NAME or pod/NAME, without a kind`,
 		},
-		"kinds of kubectl": {
-			args: []string{"deployment,statefulset.apps", "a", "--for", "create"}, want: "kubectl wait --for=create -- deployment,statefulset.apps a",
-		},
-		"two kinds without a name": {args: []string{"cloneset,asts", "--for", "create"}, code: exit.Failed, want: "a name is required: cloneset,asts NAME"},
-		"name and selector":        {args: []string{"pod/db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "must not be used with the name of an object"},
-		"all and selector":         {args: []string{"pod", "--all", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "--all: must not be used with --selector"},
+		"kinds of kubectl":  {args: []string{"deploy,sts.apps", "a", "--for", "create"}, want: "kubectl wait --for=create -- deploy,sts.apps a"},
+		"kinds, no name":    {args: []string{"cloneset,asts", "--for", "create"}, code: exit.Failed, want: "a name is required: cloneset,asts NAME"},
+		"name and selector": {args: []string{"pod/db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "must not be used with the name of an object"},
+		"all and selector":  {args: []string{"pod", "--all", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "--all: must not be used with --selector"},
 		"pods with labels, as in kubectl": {
 			args: []string{"pod", "-l", "app=db", "--for", "label=role=primary", "--any"}, want: "pods -l app=db label=role=primary: met\n",
 		},
-		"all pods":                {args: []string{"pods", "--all", "--for", "label=role=primary", "--any"}, want: "pods --all label=role=primary: met\n"},
-		"all pods, with the kind": {args: []string{"Pod", "--all", "--for", "label=role=primary", "--any"}, want: "pods --all label=role=primary: met\n"},
+		"all pods": {args: []string{"pods", "--all", "--for", "label=role=primary", "--any"}, want: "pods --all label=role=primary: met\n"},
 		"all pods, and a name": {
 			args: []string{"--all", "db-0", "--for", "label=a"}, code: exit.Failed,
 			want: `--for: "label=a" is invalid: must be one of condition=TYPE[=STATUS], jsonpath={PATH}[=VALUE], create, delete, because "db-0" names no pods`,

@@ -78,7 +78,7 @@ func measureGuards(b *harness.Bench) harness.Output {
 		bystander: &bystander{server: server, namespace: server.Namespace(b.T), pods: harness.Pick(b, 2000, 20)}, Bench: b, other: server.Namespace(b.T),
 	}
 	c.bind(false)
-	real := c.written()
+	floors := c.written()
 	c.createRunning()
 	without := c.played()
 	c.bind(true)
@@ -88,7 +88,7 @@ func measureGuards(b *harness.Bench) harness.Output {
 		c.protect(stage)
 		played := c.played()
 		for _, operation := range guardOperations() {
-			profile, floor := played[operation], harness.Positive(real[operation])
+			profile, floor := played[operation], harness.Positive(floors[operation])
 			added, budget := profile.Within-without[operation].Within, harness.RatioAtMost(foreignBudget)
 			if stage.own {
 				added, budget = profile.PerCall-without[operation].PerCall, nil
@@ -112,7 +112,7 @@ func measureGuards(b *harness.Bench) harness.Output {
 // createRunning creates the pods. Guards ignore others than running ones.
 func (c *guardedCluster) createRunning() {
 	c.Helper()
-	c.bystander.create(c.Bench, "pod", c.pods)
+	c.create(c.Bench, "pod", c.pods)
 	c.Each(c.pods, harness.Clients, func(ctx context.Context, i int) error { return c.run(ctx, c.pod(i)) })
 }
 

@@ -59,14 +59,12 @@ func TestUninstall(t *testing.T) {
 		mark.ConditionType("example.com/busy"): {Condition: mark.Condition{Status: corev1.ConditionTrue}},
 	}
 	createDeployment(t, e, name, "b")
-	createMarked(t, e, builders.Pod(namespace, "a").Label("app", "x"), marks)
+	createMarked(t, e, builders.Pod(namespace, "a").Label("app", "x").Label(v1alpha1.GuardExemptKey, v1alpha1.GuardExemptMaxDuration), marks)
 	createMarked(t, e, builders.Pod(namespace, "ended").Label("app", "x"), marks, corev1.PodSucceeded)
 	createInherited(t, e, builders.Pod(namespace, "inherited").Label("app", "x"), marks)
 	expect.NoError(t, e.Client.Create(t.Context(), plain(builders.Pod(namespace, "virtual").
 		Annotation(v1alpha1.PodProbeMarkerAnnotationKey, "[]").Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "m"))))
-	expect.NoError(t, e.Client.Create(t.Context(), plain(builders.Pod(namespace, "bystander").Label("busy", "by-hand").
-		Label(v1alpha1.GuardExemptKey, "by-hand"))))
-	createMarked(t, e, builders.Pod(namespace, "released").Label("app", "x").Label(v1alpha1.GuardExemptKey, v1alpha1.GuardExemptMaxDuration), marks)
+	expect.NoError(t, e.Client.Create(t.Context(), plain(builders.Pod(namespace, "bystander").Label("busy", "me").Label(v1alpha1.GuardExemptKey, "me"))))
 	marker := builders.Marker(namespace, "m").Selector("app", "x").Probe(builders.Probe("p").Condition("example.com/busy")).Build()
 	marker.Finalizers = []string{foreign, v1alpha1.PodProbeMarkerFinalizer}
 	expect.NoError(t, e.Client.Create(t.Context(), marker))
@@ -75,11 +73,10 @@ func TestUninstall(t *testing.T) {
 	}
 	expect.NoError(t, e.Client.Create(t.Context(), &seamarkv1alpha1.ProbePlan{ObjectMeta: metav1.ObjectMeta{Name: "node-0.0"}, NodeName: "node-0"}))
 	createReports(t, e)
-
 	first := strings.Join([]string{
 		"Deployment seamark-system/seamark-workloads does not exist.",
 		"Scaled Deployment seamark-system/seamark-manager to 0.",
-		"Removed the marks of 5 pods.",
+		"Removed the marks of 4 pods.",
 		"Removed the finalizer of 1 marker.",
 		"Deleted 3 NodePodProbes.",
 		"Deleted 1 ProbePlan.",
@@ -87,7 +84,7 @@ func TestUninstall(t *testing.T) {
 		"Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io, probeplans.seamark.dev and probereports.seamark.dev, and 1 PodProbeMarker.",
 		"",
 	}, "\n")
-	again := strings.NewReplacer("5 pods", "0 pods", "1 marker", "0 markers", "3 N", "0 N", "1 ProbePlan", "0 ProbePlans", "1201", "0").Replace(first)
+	again := strings.NewReplacer("4 pods", "0 pods", "1 marker", "0 markers", "3 N", "0 N", "1 ProbePlan", "0 ProbePlans", "1201", "0").Replace(first)
 	for i, want := range []string{first, again} {
 		expect.Equal(t, fmt.Sprintf("output of run %d", i), want, run(t, config))
 	}
@@ -129,8 +126,8 @@ func checkPods(t *testing.T, e *env.Env, namespace string) {
 		}
 	}
 	want := map[string]map[string]string{
-		"a": {"app": "x"}, "ended": {"app": "x"}, "released": {"app": "x"}, "inherited": {"app": "x", "own": "kruise"}, "virtual": nil,
-		"bystander": {"busy": "by-hand", v1alpha1.GuardExemptKey: "by-hand"},
+		"a": {"app": "x"}, "ended": {"app": "x"}, "inherited": {"app": "x", "own": "kruise"}, "virtual": nil,
+		"bystander": {"busy": "me", v1alpha1.GuardExemptKey: "me"},
 	}
 	expect.Equal(t, "labels of the pods", want, got)
 }
