@@ -200,7 +200,7 @@ func TestNothingOfAHostileNamespaceBelongsToASet(t *testing.T) {
 	w.keepsItsCanary(f, v.canary)
 	f.unchanged()
 	var copied appsv1.ControllerRevisionList
-	w.Must(w.Client.List(t.Context(), &copied, client.InNamespace(env.SystemNamespace)))
+	w.Must(w.Client.List(t.Context(), &copied, client.InNamespace(env.SystemNamespace), client.MatchingLabels{history.SetLabel: v.sidecar.Name}))
 	if len(copied.Items) > 0 {
 		t.Errorf("%d revisions in the namespace of the program", len(copied.Items))
 	}
