@@ -129,7 +129,7 @@ func TestBadInput(t *testing.T) {
 		"unknown command, flag":    {args: []string{"lokal", "-n", "x"}, want: `unknown command "lokal" for "seamark"; did you mean "local"?`},
 		"unknown subcommand, flag": {args: []string{"rollout", "statu", "x", "-n", "y"}, want: `for "seamark rollout"; did you mean "status"?`},
 		"flag of a group":          {args: []string{"set", "-n", "y"}, want: "unknown shorthand flag: 'n' in -n\nSee 'seamark set --help'"},
-		"flag of wait":             {args: []string{"wait", "--tiemout=1s"}, want: "unknown flag: --tiemout; did you mean \"--timeout\"?\nSee 'seamark wait --help'"},
+		"flag of wait":             {args: []string{"wait", "--tiemout=1s"}, want: `did you mean "--timeout"?` + "\nSee 'seamark wait --help'"},
 		"unknown shorthand":        {args: []string{"get", "-z"}, want: "unknown shorthand flag: 'z' in -z\nSee 'seamark get --help'"},
 		"one hyphen":               {args: []string{"get", "-kubeconfg=x"}, want: `did you mean "--kubeconfig"?`},
 		"one letter":               {args: []string{"explain", "-A", "x"}, want: "unknown shorthand flag: 'A' in -A\nSee 'seamark explain --help'"},

@@ -81,7 +81,7 @@ func TestTargets(t *testing.T) {
 		"labels and a name":      {args: []string{"cloneset/a", "-l", "app=a"}, code: exit.Usage, want: `--selector: "app=a" is invalid`},
 		"wrong labels":           {args: []string{"cloneset", "-l", "a in"}, code: exit.Usage, want: `--selector: "a in" is invalid`},
 		"a file that is missing": {args: []string{"-f", "missing.yaml"}, code: exit.Usage, want: "missing.yaml"},
-		"a file and a name":      {args: []string{"cloneset/a", "-f", "missing.yaml"}, code: exit.Usage, want: "--filename and --kustomize: must not be used with"},
+		"a file and a name":      {args: []string{"cloneset/a", "-f", "missing.yaml"}, code: exit.Usage, want: "--filename and --kustomize: must not"},
 		"all": {
 			args: []string{"broadcastjob", "--all"}, want: "no matching resources found: no broadcastjobs in namespace games",
 		},

@@ -292,8 +292,8 @@ func TestWait(t *testing.T) {
 		},
 		"kinds of kubectl":  {args: []string{"deploy,sts.apps", "a", "--for", "create"}, want: "kubectl wait --for=create -- deploy,sts.apps a"},
 		"kinds, no name":    {args: []string{"cloneset,asts", "--for", "create"}, code: exit.Failed, want: "a name is required: cloneset,asts NAME"},
-		"name and selector": {args: []string{"pod/db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "must not be used with the name of an object"},
-		"all and selector":  {args: []string{"pod", "--all", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "--all: must not be used with --selector"},
+		"name and selector": {args: []string{"pod/db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "must not be used with the name"},
+		"all and selector":  {args: []string{"pod", "--all", "-l", "app=db", "--for", "label=a"}, code: exit.Failed, want: "--all: must not be used with"},
 		"pods with labels, as in kubectl": {
 			args: []string{"pod", "-l", "app=db", "--for", "label=role=primary", "--any"}, want: "pods -l app=db label=role=primary: met\n",
 		},
