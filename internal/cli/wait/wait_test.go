@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -117,6 +118,7 @@ func eventOf(pod, reason string) *corev1.Event {
 func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string) (output string, code int, after time.Duration) {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+	var mutex sync.Mutex // Collections are listed at the same time.
 	lists := map[string]int{}
 	name := func(o client.Object) []string { return []string{o.GetName()} }
 	c := fakeapi.Client(t, database()...).
@@ -137,10 +139,12 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 					return ctx.Err()
 				}
 				if _, is := l.(*unstructured.UnstructuredList); is {
-					if kind := l.GetObjectKind().GroupVersionKind().Kind; lists[kind] > 0 {
+					mutex.Lock()
+					defer mutex.Unlock()
+					kind := l.GetObjectKind().GroupVersionKind().Kind
+					if lists[kind]++; lists[kind] > 1 {
 						t.Errorf("%s is listed again", kind)
 					}
-					lists[l.GetObjectKind().GroupVersionKind().Kind]++
 				}
 				return c.List(ctx, l, options...)
 			},
