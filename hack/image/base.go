@@ -19,12 +19,13 @@ const Path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 // Base returns the files that programs expect in every image: root in /etc/passwd, and a /tmp that everyone can write to.
 func Base() fstest.MapFS {
 	return fstest.MapFS{
-		"etc/passwd": {Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n")},
-		"etc/group":  {Mode: 0o644, Data: []byte("root:x:0:\nnobody:x:65534:\n")},
-		"home":       {Mode: fs.ModeDir | 0o755},
-		"root":       {Mode: fs.ModeDir | 0o700},
-		"tmp":        {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
-		"var/tmp":    {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		"etc/passwd": {Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnonroot:x:65532:65532:nonroot:/home:/bin/false\n" +
+			"nobody:x:65534:65534:nobody:/home:/bin/false\n")},
+		"etc/group": {Mode: 0o644, Data: []byte("root:x:0:\nnonroot:x:65532:\nnobody:x:65534:\n")},
+		"home":      {Mode: fs.ModeDir | 0o755},
+		"root":      {Mode: fs.ModeDir | 0o700},
+		"tmp":       {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		"var/tmp":   {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
 	}
 }
 
