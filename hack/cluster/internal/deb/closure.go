@@ -27,8 +27,8 @@ func installed() []string {
 	return []string{"adduser", "debconf", "debianutils", "dpkg", "init-system-helpers", "install-info", "lsb-base", "passwd", "sysvinit-utils", "ucf"}
 }
 
-// Download downloads packages and all that they depend on into a folder, as for a machine without packages.
-func Download(ctx context.Context, folder string, names []string) ([]Archive, error) {
+// Download downloads packages and all that they depend on into a folder, as for a machine that has only the packages of without.
+func Download(ctx context.Context, folder string, names, without []string) ([]Archive, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return nil, fmt.Errorf("download Debian packages: %w", err)
 	}
@@ -36,8 +36,8 @@ func Download(ctx context.Context, folder string, names []string) ([]Archive, er
 		return nil, fmt.Errorf("create a folder for Debian packages: %w", err)
 	}
 	var status strings.Builder
-	for _, name := range installed() {
-		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nVersion: 9999\nArchitecture: all\nMulti-Arch: foreign\n\n", name)
+	for _, name := range append(installed(), without...) {
+		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nVersion: 99:9999\nArchitecture: all\nMulti-Arch: foreign\n\n", name)
 	}
 	path := filepath.Join(folder, "status")
 	if err := os.WriteFile(path, []byte(status.String()), 0o600); err != nil {

@@ -42,7 +42,7 @@ func (d *Description) Build(ctx context.Context, path string, out io.Writer) err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	fmt.Fprintf(out, "building %s from Debian packages: %s\n", d.Image, strings.Join(slices.Sorted(maps.Keys(d.Packages)), " "))
-	archives, err := deb.Download(ctx, folder, slices.Sorted(maps.Keys(d.Packages)))
+	archives, err := deb.Download(ctx, folder, slices.Sorted(maps.Keys(d.Packages)), d.Without)
 	if err != nil {
 		return fmt.Errorf("build image %s: %w", d.Image, err)
 	}

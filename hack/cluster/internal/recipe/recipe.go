@@ -36,6 +36,8 @@ type Description struct {
 	// Packages are the Debian packages and their tested versions. What they depend on is added. An empty version is not
 	// compared.
 	Packages map[string]string `json:"packages"`
+	// Without are packages that others depend on and that the programs of the image do not use.
+	Without []string `json:"without,omitempty"`
 	// User is the numeric user of processes and, after a colon, the group.
 	User string `json:"user"`
 	// Entrypoint is the command.
