@@ -114,11 +114,26 @@ func playDaemons(b *harness.Bench, sides []*daemons) [2][][]cost {
 		for i, stage := range daemonStages() {
 			for n := range sides {
 				j := (n + i + round) % len(sides)
+				rest(b, sides)
 				played[j][i] = append(played[j][i], sides[j].play(stage))
 			}
 		}
 	}
 	return played
+}
+
+// rest waits until the API servers are idle: what a stage has left, such as the deletion of thousands of pods, is not part of the next one.
+func rest(b *harness.Bench, sides []*daemons) {
+	b.Helper()
+	b.Until("idle API servers", time.Millisecond, func(context.Context) (bool, error) {
+		for _, d := range sides {
+			counted := d.server.Counted(func() { b.Idle(time.Second) }) //nolint:contextcheck // It is that of the measure.
+			if counted.CPU > counted.Took/5 {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 }
 
 // ratioNoise returns the noise of the ratio of the times.
