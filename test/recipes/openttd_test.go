@@ -27,9 +27,9 @@ const (
 	idleLabel    = "gameserver-idle"
 )
 
-// openttd scales in, updates and drains servers while players join and leave. The clients count the matches that a server
+// runOpenttd scales in, updates and drains servers while players join and leave. The clients count the matches that a server
 // ended: none, until servers are deleted in spite of the guard.
-func openttd(s *suite) {
+func runOpenttd(s *suite) {
 	ends := &ends{busy: map[string]string{}, seen: map[string]bool{}, costs: map[string]bool{}}
 	s.observe(ends.see)
 	s.apply()
@@ -164,6 +164,11 @@ func (s *suite) killServers() {
 func (s *suite) endServers() {
 	s.Helper()
 	s.Kubectl("delete", "-f", "examples/recipes/openttd/players", "-f", "examples/recipes/openttd")
+	s.noServers()
+}
+
+func (s *suite) noServers() {
+	s.Helper()
 	s.Eventually("no server", func(ctx context.Context) error {
 		pods, err := s.pods(ctx, "app=openttd")
 		if err != nil {

@@ -12,37 +12,24 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
-	"github.com/seamark-dev/seamark/test/expect"
 )
 
-const redisImage = "docker.io/seamark/recipe-redis"
-
-// redis updates three replicas while a client writes to the pod with the label of the primary: the replicas are updated
-// first, and one failover moves the role. Then it cuts the primary off, which continues to believe that it has the role.
-func redis(s *suite) {
-	s.apply()
-	s.atMostOne("role", "primary")
-	before := s.redisIsAtRest(redisImage + ":v1")
-	updates := s.record(redisImage+":v2", "role")
-	writer := s.writeToRedis()
-	s.setImage("statefulsets.apps.kruise.io/redis", redisImage+":v2")
-	after := s.redisIsAtRest(redisImage + ":v2")
-	acked := writer.stop()
-
-	names, roles := updates.updated()
-	expect.Equal(s, "roles in the order of the updates", []string{"replica", "replica", "primary"}, roles)
-	expect.Equal(s, "the pod that is updated last", before.primary, names[len(names)-1])
-	if after.epoch != before.epoch+1 || after.primary == before.primary {
-		s.Errorf("primary %s of epoch %d became %s of epoch %d, want another one and one failover", before.primary, before.epoch, after.primary, after.epoch)
+func redis() program {
+	return program{
+		recipe: "redis", title: "Redis with Sentinel", name: "redis", image: "docker.io/seamark/recipe-redis", primary: "primary", other: "replica", port: 6379,
+		standing: redisStanding, open: openRedis, read: readRedis,
 	}
-	s.Logf("%d writes were acknowledged, %d were not, the last one because of: %v", len(acked), writer.failed, writer.lastError)
-	expect.Equal(s, "acknowledged writes that are lost", nil, missing(acked, s.readFromRedis(after.primary)))
+}
+
+// runRedis updates three replicas. Then it cuts the primary off, which continues to believe that it has the role.
+func runRedis(s *suite) {
+	after, writer := s.upgrade(redis())
+	s.nothingLost(redis(), writer, after.primary)
 
 	heal := s.cutOff(after.primary)
 	// Two Sentinels are left. They may vote twice.
@@ -59,107 +46,103 @@ func redis(s *suite) {
 		s.Errorf("the pod that is cut off has the role %q, want a split brain", claim)
 	}
 	heal()
-	healed := s.redisIsAtRest(redisImage + ":v2")
-	if healed.primary == after.primary || healed.epoch <= after.epoch {
-		s.Errorf("primary %s of epoch %d, want another one than %s of epoch %d", healed.primary, healed.epoch, after.primary, after.epoch)
+	healed := s.atRest(redis(), "v2")
+	if healed.primary == after.primary || healed.elections <= after.elections {
+		s.Errorf("primary %s of epoch %d, want another one than %s of epoch %d", healed.primary, healed.elections, after.primary, after.elections)
 	}
 }
 
-// claim is the primary and its epoch, as each Sentinel reports them.
-type claim struct {
-	primary string
-	epoch   int
-}
-
-// redisIsAtRest waits until the pods are ready with the image, the Sentinels agree about the primary, and the labels show it.
-func (s *suite) redisIsAtRest(image string) claim {
-	s.Helper()
-	var found claim
-	s.settled("app=redis", image, 3, func(ctx context.Context, pods []corev1.Pod) error {
-		found = claim{epoch: -1}
-		var address string
-		for _, pod := range pods {
-			fields, err := callRedis(ctx, pod.Status.PodIP+":26379", "SENTINEL", "MASTER", "main")
-			if err != nil {
-				return err
-			}
-			master := map[string]string{}
-			for i := 0; i+1 < len(fields); i += 2 {
-				master[fields[i]] = fields[i+1]
-			}
-			epoch, err := strconv.Atoi(master["config-epoch"])
-			if err != nil {
-				return fmt.Errorf("epoch of %s: %w", pod.Name, err)
-			}
-			if address != "" && (address != master["ip"] || found.epoch != epoch) {
-				return fmt.Errorf("Sentinel of %s knows %s of epoch %d, others %s of epoch %d", pod.Name, master["ip"], epoch, address, found.epoch)
-			}
-			address, found.epoch = master["ip"], epoch
-			role, err := callRedis(ctx, pod.Status.PodIP+":6379", "ROLE")
-			if err != nil {
-				return err
-			}
-			want := map[string]string{"master": "primary", "slave": "replica"}[role[0]]
-			if pod.Labels["role"] != want {
-				return fmt.Errorf("pod %s is a %s and has the label %q", pod.Name, want, pod.Labels["role"])
-			}
-			if want == "primary" {
-				if found.primary != "" {
-					return fmt.Errorf("%s and %s are primaries", found.primary, pod.Name)
-				}
-				found.primary = pod.Name
-			}
-		}
-		return await.ErrorIf(found.primary == "", "no pod is the primary")
-	})
-	return found
-}
-
-// writeToRedis writes a key per number, to the pod with the label of the primary.
-func (s *suite) writeToRedis() *writer {
-	s.Helper()
-	return s.write(func(ctx context.Context, number int) error {
-		pods, err := s.pods(ctx, "role=primary")
+// redisStanding returns the primary and its epoch, as each Sentinel reports them.
+func redisStanding(ctx context.Context, pods []corev1.Pod) (standing, error) {
+	found := standing{elections: -1}
+	var address string
+	for _, pod := range pods {
+		fields, err := callRedis(ctx, pod.Status.PodIP+":26379", "SENTINEL", "MASTER", "main")
 		if err != nil {
-			return err
+			return standing{}, err
 		}
-		if len(pods) != 1 {
-			return fmt.Errorf("%d pods have the label of the primary", len(pods))
+		master := map[string]string{}
+		for i := 0; i+1 < len(fields); i += 2 {
+			master[fields[i]] = fields[i+1]
 		}
-		_, err = callRedis(ctx, pods[0].Status.PodIP+":6379", "SET", prefix+strconv.Itoa(number), "x")
-		return err
-	})
+		epoch, err := strconv.Atoi(master["config-epoch"])
+		if err != nil {
+			return standing{}, fmt.Errorf("epoch of %s: %w", pod.Name, err)
+		}
+		if address != "" && (address != master["ip"] || found.elections != epoch) {
+			return standing{}, fmt.Errorf("Sentinel of %s knows %s of epoch %d, others %s of epoch %d", pod.Name, master["ip"], epoch, address, found.elections)
+		}
+		address, found.elections = master["ip"], epoch
+		role, err := callRedis(ctx, redis().addressOf(pod), "ROLE")
+		switch {
+		case err != nil:
+			return standing{}, err
+		case role[0] == "master" && found.primary != "":
+			return standing{}, fmt.Errorf("%s and %s are primaries", found.primary, pod.Name)
+		case role[0] == "master":
+			found.primary = pod.Name
+		case role[3] != "connected":
+			return standing{}, fmt.Errorf("replica %s is not connected", pod.Name)
+		}
+	}
+	return found, await.ErrorIf(found.primary == "", "no pod is the primary")
 }
 
-// readFromRedis returns the numbers of the keys.
-func (s *suite) readFromRedis(pod string) map[int]bool {
-	s.Helper()
-	keys, err := callRedis(s.Context(), s.Pod(pod).Status.PodIP+":6379", "KEYS", prefix+"*")
-	cluster.Must(s, err)
-	return numbers(s, keys)
+// redisSession is a connection to Redis or Sentinel.
+type redisSession struct {
+	net.Conn
+	reader *bufio.Reader
 }
 
-// callRedis sends a command to Redis or Sentinel, and returns the strings of the answer.
-func callRedis(ctx context.Context, address string, command ...string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
+func openRedis(ctx context.Context, address string) (session, error) { return dialRedis(ctx, address) }
+
+func dialRedis(ctx context.Context, address string) (*redisSession, error) {
 	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Redis: %w", err)
 	}
-	defer func() { _ = connection.Close() }()
+	return &redisSession{Conn: connection, reader: bufio.NewReader(connection)}, nil
+}
+
+func (r *redisSession) write(ctx context.Context, number int) error {
+	_, err := r.call(ctx, "SET", prefix+strconv.Itoa(number), "x")
+	return err
+}
+
+// call sends a command, and returns the strings of the answer.
+func (r *redisSession) call(ctx context.Context, command ...string) ([]string, error) {
 	deadline, _ := ctx.Deadline()
-	if err := connection.SetDeadline(deadline); err != nil {
+	if err := r.SetDeadline(deadline); err != nil {
 		return nil, fmt.Errorf("set deadline: %w", err)
 	}
-	if _, err := fmt.Fprintf(connection, "%s\r\n", strings.Join(command, " ")); err != nil {
+	if _, err := fmt.Fprintf(r, "%s\r\n", strings.Join(command, " ")); err != nil {
 		return nil, fmt.Errorf("send to Redis: %w", err)
 	}
-	answer, err := readReply(bufio.NewReader(connection))
+	answer, err := readReply(r.reader)
 	if err != nil {
 		return nil, fmt.Errorf("redis %s: %w", command[0], err)
 	}
 	return answer, nil
+}
+
+func readRedis(ctx context.Context, address string) (map[int]bool, error) {
+	keys, err := callRedis(ctx, address, "KEYS", prefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	return numbers(keys)
+}
+
+// callRedis connects to Redis or Sentinel for one command.
+func callRedis(ctx context.Context, address string, command ...string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*attempt)
+	defer cancel()
+	session, err := dialRedis(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = session.Close() }()
+	return session.call(ctx, command...)
 }
 
 // readReply reads a reply of the protocol RESP2, and returns the strings and numbers in it.

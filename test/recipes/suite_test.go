@@ -27,9 +27,9 @@ import (
 
 // recipes are the tests by the folder of their recipe.
 var recipes = map[string]func(*suite){
-	"etcd":    etcd,
-	"openttd": openttd,
-	"redis":   redis,
+	"etcd":    runEtcd,
+	"openttd": runOpenttd,
+	"redis":   runRedis,
 }
 
 // TestRecipes runs the recipes that SEAMARK_RECIPES names.
@@ -203,22 +203,24 @@ func (s *suite) setImage(resource, image string) {
 
 // cutOff drops the packets of a pod until the result is called, or the test ends. Programs in it still run, and commands in
 // its containers do, too.
-func (s *suite) cutOff(name string) (heal func()) {
+func (s *suite) cutOff(pod string) (heal func()) {
+	s.Helper()
+	to, from := s.drop(pod, "-d"), s.drop(pod, "-s")
+	return func() { to(); from() }
+}
+
+// drop drops the packets to (-d) or from (-s) a pod that match the terms of iptables, until the result is called, or the test
+// ends.
+func (s *suite) drop(name, direction string, match ...string) (heal func()) {
 	s.Helper()
 	pod := s.Pod(name)
-	iptables := func(ctx context.Context, action, direction string) {
-		out, err := s.Run(ctx, "nsenter", "--net=/run/netns/seamark-"+pod.Spec.NodeName, "--",
-			"iptables", "--wait", action, "FORWARD", direction, pod.Status.PodIP, "-j", "DROP")
+	iptables := func(ctx context.Context, action string) {
+		args := []string{"--net=/run/netns/seamark-" + pod.Spec.NodeName, "--", "iptables", "--wait", action, "FORWARD", direction, pod.Status.PodIP}
+		out, err := s.Run(ctx, "nsenter", append(append(args, match...), "-j", "DROP")...)
 		expect.NoErrorf(s, err, "change the packet filter: %s", out)
 	}
-	heal = sync.OnceFunc(func() {
-		for _, direction := range []string{"-s", "-d"} {
-			iptables(context.WithoutCancel(s.Context()), "--delete", direction)
-		}
-	})
+	heal = sync.OnceFunc(func() { iptables(context.WithoutCancel(s.Context()), "--delete") })
 	s.Cleanup(heal)
-	for _, direction := range []string{"-s", "-d"} {
-		iptables(s.Context(), "--insert", direction)
-	}
+	iptables(s.Context(), "--insert")
 	return heal
 }

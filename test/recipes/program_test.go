@@ -1,0 +1,119 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/test/expect"
+)
+
+// program is a program with three replicas, of which one is the primary.
+type program struct {
+	// recipe is the folder of the recipe, and title the name of the program for readers.
+	recipe, title string
+	// name is the name of the set and the value of the label app, and image the name of the image without a tag.
+	name, image string
+	// primary and other are the values of the label role.
+	primary, other string
+	port           int
+	// standing returns the primary and the elections so far. It returns an error if the pods do not agree.
+	standing func(ctx context.Context, pods []corev1.Pod) (standing, error)
+	// open connects to an address, and read returns the numbers that were written.
+	open func(ctx context.Context, address string) (session, error)
+	read func(ctx context.Context, address string) (map[int]bool, error)
+}
+
+// standing is the primary, and how many elections or switchovers there were, as the counter of the program says.
+type standing struct {
+	primary   string
+	elections int
+}
+
+// session is a connection of a client.
+type session interface {
+	// write stores a number. It returns nil if the program has acknowledged it.
+	write(ctx context.Context, number int) error
+	Close() error
+}
+
+// upgrade creates the objects of the recipe, and updates the replicas while a client writes to the pod with the label of the primary:
+// the others are updated first, and the primary changes once. The client still writes when it returns.
+func (s *suite) upgrade(p program) (standing, *writer) {
+	s.Helper()
+	s.apply()
+	s.atMostOne("role", p.primary)
+	before := s.atRest(p, "v1")
+	updates := s.record(p.image+":v2", "role")
+	writer := s.write(p, 0, s.labelled(p))
+	s.setImage("statefulsets.apps.kruise.io/"+p.name, p.image+":v2")
+	after := s.atRest(p, "v2")
+
+	names, roles := updates.updated()
+	expect.Equal(s, "roles in the order of the updates", []string{p.other, p.other, p.primary}, roles)
+	expect.Equal(s, "the pod that is updated last", before.primary, names[len(names)-1])
+	if after.elections != before.elections+1 || after.primary == before.primary {
+		s.Errorf("primary %s after %d elections became %s after %d, want another one after one more election",
+			before.primary, before.elections, after.primary, after.elections)
+	}
+	return after, writer
+}
+
+// atRest waits until the pods are ready with the tag of the image, agree about the primary, and have labels that show it.
+func (s *suite) atRest(p program, tag string) standing {
+	s.Helper()
+	var found standing
+	s.settled("app="+p.name, p.image+":"+tag, 3, func(ctx context.Context, pods []corev1.Pod) (err error) {
+		if found, err = p.standing(ctx, pods); err != nil {
+			return err
+		}
+		return p.labels(pods, found.primary)
+	})
+	return found
+}
+
+// labels returns an error if a pod does not have the label of its role.
+func (p program) labels(pods []corev1.Pod, primary string) error {
+	for _, pod := range pods {
+		want := p.other
+		if pod.Name == primary {
+			want = p.primary
+		}
+		if got := pod.Labels["role"]; got != want {
+			return fmt.Errorf("pod %s has the role %q, want %q", pod.Name, got, want)
+		}
+	}
+	return nil
+}
+
+// labelled returns the address of the pod with the label of the primary.
+func (s *suite) labelled(p program) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		pods, err := s.pods(ctx, "role="+p.primary)
+		if err != nil {
+			return nil, err
+		}
+		if len(pods) != 1 {
+			return nil, fmt.Errorf("%d pods have the label of the primary", len(pods))
+		}
+		return []string{p.addressOf(pods[0])}, nil
+	}
+}
+
+func (p program) addressOf(pod corev1.Pod) string {
+	return fmt.Sprintf("%s:%d", pod.Status.PodIP, p.port)
+}
+
+// nothingLost stops the client, and fails the test if a pod lacks a write that was acknowledged.
+func (s *suite) nothingLost(p program, w *writer, pod string) {
+	s.Helper()
+	w.stop()
+	found, err := p.read(s.Context(), p.addressOf(*s.Pod(pod)))
+	expect.NoErrorf(s, err, "read what was written")
+	s.Logf("%d writes were acknowledged, %d were not, the last one because of: %v", len(w.acked), w.failed, w.lastError)
+	expect.Equal(s, "acknowledged writes that are lost", nil, w.missing(found))
+}
