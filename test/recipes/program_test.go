@@ -6,6 +6,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -116,4 +117,18 @@ func (s *suite) nothingLost(p program, w *writer, pod string) {
 	expect.NoErrorf(s, err, "read what was written")
 	s.Logf("%d writes were acknowledged, %d were not, the last one because of: %v", len(w.acked), w.failed, w.lastError)
 	expect.Equal(s, "acknowledged writes that are lost", nil, w.missing(found))
+}
+
+// others returns the names of the pods of a program that are not named.
+func (s *suite) others(p program, names ...string) []string {
+	s.Helper()
+	pods, err := s.pods(s.Context(), "app="+p.name)
+	expect.NoErrorf(s, err, "list pods")
+	var others []string
+	for _, pod := range pods {
+		if !slices.Contains(names, pod.Name) {
+			others = append(others, pod.Name)
+		}
+	}
+	return others
 }

@@ -29,6 +29,7 @@ import (
 var recipes = map[string]func(*suite){
 	"etcd":    runEtcd,
 	"openttd": runOpenttd,
+	"patroni": runPatroni,
 	"redis":   runRedis,
 }
 
