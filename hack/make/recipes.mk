@@ -25,5 +25,15 @@ test-recipes: ## Run the recipes on the local cluster. RECIPE=NAME selects, RECI
 	$(call TIMED,jq install recipe-images); \
 	$(call COMPILE,./test/recipes ./test/docs); \
 	export SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) SEAMARK_RECIPES='$(RECIPES)'; \
-	go test -count=1 -parallel 1 -timeout 60m ./test/recipes -v; \
+	go test -count=1 -parallel 1 -timeout 60m ./test/recipes -run TestRecipes -v; \
 	go test -count=1 -parallel 1 -timeout 60m ./test/docs -run TestCommands
+
+# Upgrades per program and variant. Default of `make bench-disruption`: as often as in docs/disruption.md.
+RUNS ?= 10
+
+.PHONY: bench-disruption
+bench-disruption: RECIPES = $(or $(RECIPE),etcd patroni redis)
+bench-disruption: ## Upgrade databases on the local cluster while a client writes, with and without Seamark, and write docs/disruption.md. RECIPE=NAME, RUNS=N.
+	@$(MAKE) --no-print-directory install recipe-images RECIPE='$(RECIPES)'
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) SEAMARK_DISRUPTION='$(RECIPES)' SEAMARK_RUNS=$(RUNS) \
+		go test -count=1 -parallel 1 -timeout 10h ./test/recipes -run TestDisruption -v

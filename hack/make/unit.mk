@@ -30,7 +30,7 @@ define UNIT
 
 endef
 
-UNIT_PACKAGES := ./api/... ./internal/... ./cmd/... ./hack/... ./test/model/... ./test/clock ./test/expect ./test/chaos/*/
+UNIT_PACKAGES := ./api/... ./internal/... ./cmd/... ./hack/... ./test/model/... ./test/clock ./test/expect ./test/chaos/*/ ./test/recipes/disruption
 # Modules of which `go test ./...` runs unit tests. test-monitoring, test-ui, test-release and test-release-install test
 # the others.
 UNIT_MODULES := $(filter-out . test/health test/monitoring test/release test/ui,$(CODE_MODULES))

@@ -35,6 +35,9 @@ type standing struct {
 	elections int
 }
 
+// programs are those whose recipes share a test and whose upgrades are measured.
+func programs() []program { return []program{etcd(), patroni(), redis()} }
+
 // session is a connection of a client.
 type session interface {
 	// write stores a number. It returns nil if the program has acknowledged it.

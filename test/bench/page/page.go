@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,18 +149,27 @@ func Render(pages Pages, measures []harness.Measure, records Records) (Pages, er
 func (p Pages) replace(blocks map[string]string) (replaced Pages, present map[string]string) {
 	replaced, present = Pages{}, map[string]string{}
 	for name, page := range p {
-		replaced[name] = blockPattern.ReplaceAllFunc(page, func(old []byte) []byte {
-			found := blockPattern.FindSubmatch(old)
-			block := string(found[1])
-			content, has := blocks[block]
-			if !has {
-				present[block] = string(found[2])
-				return old
-			}
-			present[block] = content
-			return fmt.Appendf(nil, "<!-- generated: %s -->\n%s\n<!-- end -->", block, strings.TrimSpace("\n"+content))
-		})
+		var found map[string]string
+		replaced[name], found = Replace(page, blocks)
+		maps.Copy(present, found)
 	}
+	return replaced, present
+}
+
+// Replace returns the page with other contents of generated blocks, and the contents of all its blocks then, by their names.
+func Replace(page []byte, blocks map[string]string) (replaced []byte, present map[string]string) {
+	present = map[string]string{}
+	replaced = blockPattern.ReplaceAllFunc(page, func(old []byte) []byte {
+		found := blockPattern.FindSubmatch(old)
+		block := string(found[1])
+		content, has := blocks[block]
+		if !has {
+			present[block] = string(found[2])
+			return old
+		}
+		present[block] = content
+		return fmt.Appendf(nil, "<!-- generated: %s -->\n%s\n<!-- end -->", block, strings.TrimSpace("\n"+content))
+	})
 	return replaced, present
 }
 

@@ -86,7 +86,7 @@ func Table(results []harness.Result) string {
 	for _, r := range results {
 		rows = append(rows, []string{r.Name, quantity(r.Value, r.Unit), noise(r), floor(r), ratio(r), budget(r), met(r)})
 	}
-	return markdownTable(head(), rows)
+	return Markdown(head(), rows)
 }
 
 // rowsOf returns the rows of the first table of results in a text, with all columns.
@@ -116,8 +116,8 @@ func rowsOf(text string) [][]string {
 	return rows[min(2, len(rows)):]
 }
 
-// markdownTable returns a table without the columns that are empty.
-func markdownTable(head []string, rows [][]string) string {
+// Markdown returns a table for a page, without the columns that are empty.
+func Markdown(head []string, rows [][]string) string {
 	if len(rows) == 0 {
 		return ""
 	}
@@ -181,7 +181,7 @@ func summaryBlock(measures []harness.Measure, blocks map[string]string, records 
 		return "\n" + wrap(title+": "+strings.Join(names, ", ")+".")
 	}
 	hasFailed := func(measure string) bool { return records[measure].Failed != "" }
-	return markdownTable(head(), listed) + fmt.Sprintf("\n%d of %d budgets are met.\n", kept, budgets) + list("Failed in the last run", hasFailed) +
+	return Markdown(head(), listed) + fmt.Sprintf("\n%d of %d budgets are met.\n", kept, budgets) + list("Failed in the last run", hasFailed) +
 		list("Not measured", func(measure string) bool { return missing[measure] && !hasFailed(measure) })
 }
 
@@ -257,7 +257,7 @@ func machineBlock(measures []harness.Measure, records Records) string {
 			fmt.Sprintf("%d × %s, %s", m.Cores, m.CPU, m.Memory), m.Kernel, m.Kubernetes, m.Etcd, m.Go, m.Commit, m.Date, measured,
 		})
 	}
-	return markdownTable([]string{"machine", "kernel", "Kubernetes", "etcd", "Go", "commit", "date", "measures"}, rows)
+	return Markdown([]string{"machine", "kernel", "Kubernetes", "etcd", "Go", "commit", "date", "measures"}, rows)
 }
 
 // wrap breaks a paragraph into lines of at most 100 characters.
