@@ -21,7 +21,7 @@ import (
 func patroni() program {
 	return program{
 		recipe: "patroni", title: "PostgreSQL with Patroni", name: "postgres", image: "docker.io/seamark/recipe-patroni", primary: "primary", other: "replica", port: 5432,
-		standing: patroniStanding, open: openPostgres, read: readPostgres,
+		standing: patroniStanding, open: openSQL(dialPostgres, "INSERT INTO writes VALUES ($1)"), read: readSQL(dialPostgres),
 	}
 }
 
@@ -140,57 +140,10 @@ func patroniStanding(ctx context.Context, pods []corev1.Pod) (standing, error) {
 	return found, await.ErrorIf(found.primary == "", "no pod is the primary")
 }
 
-// postgresSession is a pool of one connection.
-type postgresSession struct{ *sql.DB }
-
 func dialPostgres(address string) (*sql.DB, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	database, err := sql.Open("postgres", "host="+host+" port="+port+" user=postgres password=change-me-1 sslmode=disable")
-	if err != nil {
-		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
-	}
-	database.SetMaxOpenConns(1)
-	return database, nil
-}
-
-func openPostgres(ctx context.Context, address string) (session, error) {
-	database, err := dialPostgres(address)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := database.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS writes (number int)"); err != nil {
-		_ = database.Close()
-		return nil, fmt.Errorf("create a table: %w", err)
-	}
-	return postgresSession{database}, nil
-}
-
-func (p postgresSession) write(ctx context.Context, number int) error {
-	_, err := p.ExecContext(ctx, "INSERT INTO writes VALUES ($1)", number)
-	return err
-}
-
-func readPostgres(ctx context.Context, address string) (map[int]bool, error) {
-	database, err := dialPostgres(address)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = database.Close() }()
-	rows, err := database.QueryContext(ctx, "SELECT number FROM writes")
-	if err != nil {
-		return nil, fmt.Errorf("read what was written: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
-	found := map[int]bool{}
-	for rows.Next() {
-		var number int
-		if err := rows.Scan(&number); err != nil {
-			return nil, fmt.Errorf("read a number: %w", err)
-		}
-		found[number] = true
-	}
-	return found, rows.Err()
+	return dialSQL("postgres", "host="+host+" port="+port+" user=postgres password=change-me-1 sslmode=disable")
 }

@@ -28,6 +28,7 @@ import (
 // recipes are the tests by the folder of their recipe.
 var recipes = map[string]func(*suite){
 	"etcd":    runEtcd,
+	"galera":  runGalera,
 	"openttd": runOpenttd,
 	"patroni": runPatroni,
 	"redis":   runRedis,
