@@ -181,7 +181,7 @@ func (u *upgrades) create() {
 	}
 	port := corev1.ServicePort{Port: int32(u.port)} //nolint:gosec // A port.
 	client := &corev1.Service{Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{port}, Selector: map[string]string{"app": u.name, "role": u.primary},
+		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{port}, Selector: map[string]string{"app": u.name, u.label: u.primary},
 	}}
 	client.Name = "client"
 	u.Create(client)

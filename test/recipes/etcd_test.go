@@ -18,7 +18,7 @@ import (
 
 func etcd() program {
 	return program{
-		recipe: "etcd", title: "etcd", name: "etcd", image: "docker.io/seamark/recipe-etcd", primary: "leader", other: "follower", port: 2379,
+		recipe: "etcd", title: "etcd", name: "etcd", image: "docker.io/seamark/recipe-etcd", label: "role", primary: "leader", other: "follower", port: 2379,
 		standing: etcdStanding, open: openEtcd, read: readEtcd,
 	}
 }

@@ -6,10 +6,8 @@ package recipes
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 
 	_ "github.com/lib/pq" // The driver of PostgreSQL.
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +18,8 @@ import (
 
 func patroni() program {
 	return program{
-		recipe: "patroni", title: "PostgreSQL with Patroni", name: "postgres", image: "docker.io/seamark/recipe-patroni", primary: "primary", other: "replica", port: 5432,
+		recipe: "patroni", title: "PostgreSQL with Patroni", name: "postgres", image: "docker.io/seamark/recipe-patroni",
+		label: "role", primary: "primary", other: "replica", port: 5432,
 		standing: patroniStanding, open: openSQL(dialPostgres, "INSERT INTO writes VALUES ($1)"), read: readSQL(dialPostgres),
 	}
 }
@@ -104,21 +103,7 @@ type patroniStatus struct {
 
 func patroniStatusOf(ctx context.Context, pod corev1.Pod) (patroniStatus, error) {
 	var status patroniStatus
-	ctx, cancel := context.WithTimeout(ctx, 5*attempt)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+pod.Status.PodIP+":8008/patroni", http.NoBody)
-	if err != nil {
-		return status, fmt.Errorf("create request: %w", err)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return status, fmt.Errorf("call Patroni of %s: %w", pod.Name, err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if err := json.NewDecoder(answer.Body).Decode(&status); err != nil {
-		return status, fmt.Errorf("read the answer of Patroni of %s: %w", pod.Name, err)
-	}
-	return status, nil
+	return status, getJSON(ctx, "http://"+pod.Status.PodIP+":8008/patroni", &status)
 }
 
 // patroniStanding returns the primary and its timeline.

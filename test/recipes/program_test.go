@@ -5,7 +5,9 @@ package recipes
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,9 +21,11 @@ type program struct {
 	recipe, title string
 	// name is the name of the set and the value of the label app, and image the name of the image without a tag.
 	name, image string
-	// primary and other are the values of the label role.
-	primary, other string
-	port           int
+	// label is the key of the label of the role, and primary and other are its values.
+	label, primary, other string
+	// shared is whether two pods may have the label of the primary for a moment.
+	shared bool
+	port   int
 	// standing returns the primary and the elections so far. It returns an error if the pods do not agree.
 	standing func(ctx context.Context, pods []corev1.Pod) (standing, error)
 	// open connects to an address, and read returns the numbers that were written.
@@ -50,9 +54,11 @@ type session interface {
 func (s *suite) upgrade(p program) (standing, *writer) {
 	s.Helper()
 	s.apply()
-	s.atMostOne("role", p.primary)
+	if !p.shared {
+		s.atMostOne(p.label, p.primary)
+	}
 	before := s.atRest(p, "v1")
-	updates := s.record(p.image+":v2", "role")
+	updates := s.record(p.image+":v2", p.label)
 	writer := s.write(p, 0, s.labelled(p))
 	s.setImage("statefulsets.apps.kruise.io/"+p.name, p.image+":v2")
 	after := s.atRest(p, "v2")
@@ -87,8 +93,8 @@ func (p program) labels(pods []corev1.Pod, primary string) error {
 		if pod.Name == primary {
 			want = p.primary
 		}
-		if got := pod.Labels["role"]; got != want {
-			return fmt.Errorf("pod %s has the role %q, want %q", pod.Name, got, want)
+		if got := pod.Labels[p.label]; got != want {
+			return fmt.Errorf("pod %s has the label %s=%q, want %q", pod.Name, p.label, got, want)
 		}
 	}
 	return nil
@@ -97,7 +103,7 @@ func (p program) labels(pods []corev1.Pod, primary string) error {
 // labelled returns the address of the pod with the label of the primary.
 func (s *suite) labelled(p program) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
-		pods, err := s.pods(ctx, "role="+p.primary)
+		pods, err := s.pods(ctx, p.label+"="+p.primary)
 		if err != nil {
 			return nil, err
 		}
@@ -134,4 +140,23 @@ func (s *suite) others(p program, names ...string) []string {
 		}
 	}
 	return others
+}
+
+// getJSON reads the answer to a request.
+func getJSON(ctx context.Context, address string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*attempt)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("create request: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("call the program: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		return fmt.Errorf("read the answer of %s: %w", address, err)
+	}
+	return nil
 }

@@ -21,7 +21,8 @@ import (
 
 func redis() program {
 	return program{
-		recipe: "redis", title: "Redis with Sentinel", name: "redis", image: "docker.io/seamark/recipe-redis", primary: "primary", other: "replica", port: 6379,
+		recipe: "redis", title: "Redis with Sentinel", name: "redis", image: "docker.io/seamark/recipe-redis",
+		label: "role", primary: "primary", other: "replica", port: 6379,
 		standing: redisStanding, open: openRedis, read: readRedis,
 	}
 }

@@ -27,11 +27,12 @@ import (
 
 // recipes are the tests by the folder of their recipe.
 var recipes = map[string]func(*suite){
-	"etcd":    runEtcd,
-	"galera":  runGalera,
-	"openttd": runOpenttd,
-	"patroni": runPatroni,
-	"redis":   runRedis,
+	"etcd":      runEtcd,
+	"galera":    runGalera,
+	"openttd":   runOpenttd,
+	"patroni":   runPatroni,
+	"redis":     runRedis,
+	"zookeeper": runZookeeper,
 }
 
 // TestRecipes runs the recipes that SEAMARK_RECIPES names.
