@@ -9,7 +9,8 @@ for folder in examples/recipes/*/image; do
 	while read -r file; do
 		case $file in
 		"examples/recipes/$name/"* | "test/recipes/${name}_test.go") ;;
-		examples/recipes/*/* | test/recipes/*_test.go) [[ $file == test/recipes/suite_test.go ]] || continue ;;
+		examples/recipes/*/*) continue ;;
+		test/recipes/*_test.go) [[ ! -d examples/recipes/$(basename "$file" _test.go) ]] || continue ;;
 		"" | *.md) continue ;;
 		esac
 		echo "$name"

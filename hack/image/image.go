@@ -43,6 +43,8 @@ type Image struct {
 	Entrypoint, Cmd []string
 	// Env are `NAME=value` pairs.
 	Env []string
+	// StopSignal is the signal that ends the container. Empty means SIGTERM.
+	StopSignal string
 	// Labels are the labels of the image.
 	Labels map[string]string
 	// Architecture is the architecture in Go's names, for example arm64. Empty means that of this machine.
@@ -93,7 +95,7 @@ func (i Image) build(layerType types.MediaType) (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", cmp.Or(i.Architecture, runtime.GOARCH)
 	config.Created = v1.Time{Time: i.Created}
-	config.Config = v1.Config{User: i.User, Entrypoint: i.Entrypoint, Cmd: i.Cmd, Env: i.Env, Labels: i.Labels}
+	config.Config = v1.Config{User: i.User, Entrypoint: i.Entrypoint, Cmd: i.Cmd, Env: i.Env, StopSignal: i.StopSignal, Labels: i.Labels}
 	return mutate.ConfigFile(built, config)
 }
 

@@ -94,7 +94,7 @@ func exampleFiles() fstest.MapFS {
 }
 
 func TestWrite(t *testing.T) {
-	image := Image{Name: "example.org/app:1", User: "1000", Entrypoint: []string{"/app", "-v"}, Env: []string{"A=b"}, Files: exampleFiles()}
+	image := Image{Name: "example.org/app:1", User: "1000", Entrypoint: []string{"/app", "-v"}, Env: []string{"A=b"}, StopSignal: "SIGUSR1", Files: exampleFiles()}
 	program := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(program, []byte("program"), 0o700); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantConfig := v1.Config{User: "1000", Entrypoint: []string{"/app", "-v"}, Env: []string{"A=b"}}
+	wantConfig := v1.Config{User: "1000", Entrypoint: []string{"/app", "-v"}, Env: []string{"A=b"}, StopSignal: "SIGUSR1"}
 	if diff := cmp.Diff(wantConfig, config.Config); diff != "" {
 		t.Error(diff)
 	}

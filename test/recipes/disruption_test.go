@@ -123,11 +123,7 @@ func (u *upgrades) complete(tag string) standing {
 func (u *upgrades) addresses() func(context.Context) ([]string, error) {
 	u.Helper()
 	if u.variant != disruption.Plain {
-		var service corev1.Service
-		cluster.Must(u, u.Client.Get(u.Context(), u.Key("client"), &service))
-		var node corev1.Node
-		cluster.Must(u, u.Client.Get(u.Context(), u.Key(u.AnyNode()), &node))
-		address := fmt.Sprintf("%s:%d", node.Status.Addresses[0].Address, service.Spec.Ports[0].NodePort)
+		address := u.nodePort("client")
 		return func(context.Context) ([]string, error) { return []string{address}, nil }
 	}
 	return func(ctx context.Context) ([]string, error) {

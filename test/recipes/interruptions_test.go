@@ -22,6 +22,7 @@ func interruptions(s *suite, builtIn bool, count int) {
 	if builtIn {
 		resource, title = "deployment/openttd", "Deployment of Kubernetes"
 	}
+	v := openttd(s)
 	for _, object := range s.objects() {
 		kind := object.GetKind()
 		switch {
@@ -34,7 +35,7 @@ func interruptions(s *suite, builtIn bool, count int) {
 	}
 	tags := []string{"v1", "v2"}
 	atRest := func(servers int, tag string) {
-		s.settled("app=openttd", openttdImage+":"+tag, servers, func(context.Context, []corev1.Pod) error { return nil })
+		s.settled("app=openttd", v.image+":"+tag, servers, func(context.Context, []corev1.Pod) error { return nil })
 	}
 	atRest(6, "v1")
 	s.Kubectl("apply", "-f", "examples/recipes/openttd/players")
@@ -46,9 +47,9 @@ func interruptions(s *suite, builtIn bool, count int) {
 		s.Kubectl("scale", resource, "--replicas=6")
 		atRest(6, tag)
 		tag = tags[(run+1)%2]
-		s.setImage(resource, openttdImage+":"+tag)
+		s.setImage(resource, v.image+":"+tag)
 		atRest(6, tag)
-		s.drainServers()
+		v.drain()
 		atRest(6, tag)
 	}
 	game := disruption.Game{
@@ -58,7 +59,7 @@ func interruptions(s *suite, builtIn bool, count int) {
 	s.Logf("%+v", game)
 	s.publish(func(all *disruption.Results) { all.AddGame(game) })
 	s.Kubectl("delete", "--all", "poddisruptionbudgets,deployments,clonesets,podprobemarkers")
-	s.noServers()
+	v.gone()
 }
 
 // deployment makes a CloneSet a Deployment: with its defaults, and without the hook that waits for players.

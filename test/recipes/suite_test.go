@@ -29,6 +29,7 @@ import (
 var recipes = map[string]func(*suite){
 	"etcd":      runEtcd,
 	"galera":    runGalera,
+	"haproxy":   runHaproxy,
 	"openttd":   runOpenttd,
 	"patroni":   runPatroni,
 	"redis":     runRedis,
@@ -202,6 +203,16 @@ func (s *suite) setImage(resource, image string) {
 	s.Helper()
 	s.Kubectl("patch", resource, "--type=json", "-p",
 		fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": %q}]`, image))
+}
+
+// nodePort returns the address of a Service of the type NodePort.
+func (s *suite) nodePort(name string) string {
+	s.Helper()
+	var service corev1.Service
+	cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), &service))
+	var node corev1.Node
+	cluster.Must(s, s.Client.Get(s.Context(), s.Key(s.AnyNode()), &node))
+	return fmt.Sprintf("%s:%d", node.Status.Addresses[0].Address, service.Spec.Ports[0].NodePort)
 }
 
 // cutOff drops the packets of a pod until the result is called, or the test ends. Programs in it still run, and commands in

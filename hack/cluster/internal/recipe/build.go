@@ -103,7 +103,9 @@ func Differences(tested, versions map[string]string) []string {
 
 // image returns the image with the files of the packages.
 func (d *Description) image(ctx context.Context, archives []deb.Archive) (*image.Image, error) {
-	made := &image.Image{Name: d.Image, User: d.User, Entrypoint: d.Entrypoint, Env: append([]string{image.Path}, d.Env...), Files: image.Base()}
+	made := &image.Image{
+		Name: d.Image, User: d.User, Entrypoint: d.Entrypoint, Env: append([]string{image.Path}, d.Env...), StopSignal: d.StopSignal, Files: image.Base(),
+	}
 	for _, archive := range archives {
 		err := archive.Open(ctx, func(files io.Reader) error { return made.AddTar(files, deb.Place) })
 		if err != nil {

@@ -44,6 +44,8 @@ type Description struct {
 	Entrypoint []string `json:"entrypoint"`
 	// Env are `NAME=value` pairs.
 	Env []string `json:"env,omitempty"`
+	// StopSignal is the signal that ends the container. Empty means SIGTERM.
+	StopSignal string `json:"stopSignal,omitempty"`
 	// Files are files in the folder of the description by their absolute paths in the image.
 	Files map[string]string `json:"files,omitempty"`
 
