@@ -32,6 +32,7 @@ var recipes = map[string]func(*suite){
 	"haproxy":   runHaproxy,
 	"openttd":   runOpenttd,
 	"patroni":   runPatroni,
+	"rabbitmq":  runRabbitmq,
 	"redis":     runRedis,
 	"zookeeper": runZookeeper,
 }
