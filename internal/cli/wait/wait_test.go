@@ -6,11 +6,8 @@ package wait
 import (
 	"context"
 	"errors"
-	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,12 +32,6 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
-
-// TestMain starts the goroutine of package os/signal, which must not belong to a bubble of synctest.
-func TestMain(m *testing.M) {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1)
-	os.Exit(m.Run())
-}
 
 // database returns a primary, a secondary, and a pod of another application in another namespace.
 func database() []client.Object {
@@ -118,8 +109,7 @@ func eventOf(pod, reason string) *corev1.Event {
 func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string) (output string, code int, after time.Duration) {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-	var mutex sync.Mutex // Collections are listed at the same time.
-	lists := map[string]int{}
+	var lists sync.Map // Collections are listed at the same time.
 	name := func(o client.Object) []string { return []string{o.GetName()} }
 	c := fakeapi.Client(t, database()...).
 		WithIndex(&corev1.Event{}, "involvedObject.kind", func(o client.Object) []string {
@@ -139,10 +129,8 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 					return ctx.Err()
 				}
 				if _, is := l.(*unstructured.UnstructuredList); is {
-					mutex.Lock()
-					defer mutex.Unlock()
 					kind := l.GetObjectKind().GroupVersionKind().Kind
-					if lists[kind]++; lists[kind] > 1 {
+					if _, again := lists.LoadOrStore(kind, true); again {
 						t.Errorf("%s is listed again", kind)
 					}
 				}
