@@ -94,7 +94,9 @@ func exampleFiles() fstest.MapFS {
 }
 
 func TestWrite(t *testing.T) {
-	image := Image{Name: "example.org/app:1", User: "1000", Entrypoint: []string{"/app", "-v"}, Env: []string{"A=b"}, StopSignal: "SIGUSR1", Files: exampleFiles()}
+	image := Image{
+		Name: "example.org/app:1", User: "1000", Entrypoint: []string{"/app", "-v"}, Env: []string{"A=b"}, StopSignal: "SIGUSR1", Files: exampleFiles(),
+	}
 	program := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(program, []byte("program"), 0o700); err != nil {
 		t.Fatal(err)

@@ -32,15 +32,10 @@ import (
 func TestDisruption(t *testing.T) {
 	selected := strings.Fields(os.Getenv("SEAMARK_DISRUPTION"))
 	if len(selected) == 0 {
-		t.Skip("SEAMARK_DISRUPTION names no recipes: run `make bench-disruption`")
+		t.Fatal("SEAMARK_DISRUPTION names no recipes: run `make bench-disruption`")
 	}
 	count, err := strconv.Atoi(os.Getenv("SEAMARK_RUNS"))
 	expect.NoErrorf(t, err, "read SEAMARK_RUNS")
-	if slices.Contains(selected, "openttd") {
-		for _, builtIn := range []bool{true, false} {
-			t.Run(fmt.Sprintf("openttd/built-in=%t", builtIn), func(t *testing.T) { interruptions(newSuite(t, "openttd"), builtIn, count) })
-		}
-	}
 	for _, p := range programs() {
 		if !slices.Contains(selected, p.recipe) {
 			continue
@@ -86,7 +81,7 @@ func (u *upgrades) run(number int) disruption.Run {
 	tags := []string{"v1", "v2"}
 	before := u.complete(tags[number%2])
 	// Each run has numbers of its own.
-	writer := u.write(u.program, number*1_000_000, u.addresses())
+	writer := u.write(u.program, number*1_000_000, u.clientAddresses())
 	start := time.Now()
 	u.setImage(u.resource(), u.image+":"+tags[(number+1)%2])
 	after := u.complete(tags[(number+1)%2])
@@ -108,8 +103,11 @@ func (u *upgrades) complete(tag string) standing {
 	u.settled("app="+u.name, u.image+":"+tag, 3, func(ctx context.Context, pods []corev1.Pod) error {
 		status, err := u.TryKubectl(ctx, "get", u.resource(), "-o",
 			"jsonpath={.status.observedGeneration} {.metadata.generation} {.status.updatedReplicas} {.status.availableReplicas}")
-		if fields := strings.Fields(status); err != nil || len(fields) != 4 || fields[0] != fields[1] || fields[2] != "3" || fields[3] != "3" {
-			return fmt.Errorf("the set is not complete: %s: %w", status, err)
+		if err != nil {
+			return err
+		}
+		if fields := strings.Fields(status); len(fields) != 4 || fields[0] != fields[1] || fields[2] != "3" || fields[3] != "3" {
+			return fmt.Errorf("the set is not complete: %s", status)
 		}
 		if found, err = u.standing(ctx, pods); err != nil || u.variant == disruption.Plain {
 			return err
@@ -119,23 +117,14 @@ func (u *upgrades) complete(tag string) standing {
 	return found
 }
 
-// addresses returns where the client connects to: the Service of the primary or, without marks, one pod after the other.
-func (u *upgrades) addresses() func(context.Context) ([]string, error) {
+// clientAddresses returns where the client connects to: the Service of the primary or, without marks, one pod after the other.
+func (u *upgrades) clientAddresses() func(context.Context) ([]string, error) {
 	u.Helper()
 	if u.variant != disruption.Plain {
 		address := u.nodePort("client")
 		return func(context.Context) ([]string, error) { return []string{address}, nil }
 	}
-	return func(ctx context.Context) ([]string, error) {
-		pods, err := u.pods(ctx, "app="+u.name)
-		var addresses []string
-		for _, pod := range pods {
-			if pod.Status.PodIP != "" {
-				addresses = append(addresses, u.addressOf(pod))
-			}
-		}
-		return addresses, err
-	}
+	return u.addresses(u.program, "app="+u.name)
 }
 
 // create creates the objects of the recipe that belong to the variant, with data that outlives pods, and a Service of the primary for
@@ -264,7 +253,7 @@ func (s *suite) publish(add func(*disruption.Results)) {
 	document := path("docs", "disruption.md")
 	text, err := os.ReadFile(document)
 	cluster.Must(s, err)
-	text, _ = page.Replace(text, map[string]string{"disruption": disruption.Table(results.Runs), "games": disruption.GameTable(results.Games)})
+	text, _ = page.Replace(text, map[string]string{"disruption": disruption.Table(results.Runs)})
 	for name, content := range map[string][]byte{document: text, path("docs", "images", "disruption.svg"): []byte(disruption.Chart(results.Runs))} {
 		cluster.Must(s, os.WriteFile(name, content, 0o644)) //nolint:gosec // Documents are not secret.
 	}

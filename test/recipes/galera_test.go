@@ -29,7 +29,7 @@ func runGalera(s *suite) {
 	s.apply()
 	before := s.synced("v1")
 	updates := s.record(galera().image+":v2", "wsrep")
-	writer := s.write(galera(), 0, s.syncedAddresses)
+	writer := s.write(galera(), 0, s.addresses(galera(), "wsrep=Synced"))
 
 	const desynced = "galera-1"
 	s.desync(desynced, "ON")
@@ -90,15 +90,6 @@ func (s *suite) synced(tag string) galeraStatus {
 		return nil
 	})
 	return found
-}
-
-// syncedAddresses returns the addresses of the pods that are marked as synced.
-func (s *suite) syncedAddresses(ctx context.Context) (addresses []string, err error) {
-	pods, err := s.pods(ctx, "wsrep=Synced")
-	for _, pod := range pods {
-		addresses = append(addresses, galera().addressOf(pod))
-	}
-	return addresses, err
 }
 
 // galeraStatus is what a node reports of itself and its cluster.

@@ -102,15 +102,26 @@ func (p program) labels(pods []corev1.Pod, primary string) error {
 
 // labelled returns the address of the pod with the label of the primary.
 func (s *suite) labelled(p program) func(context.Context) ([]string, error) {
+	addresses := s.addresses(p, p.label+"="+p.primary)
 	return func(ctx context.Context) ([]string, error) {
-		pods, err := s.pods(ctx, p.label+"="+p.primary)
-		if err != nil {
-			return nil, err
+		found, err := addresses(ctx)
+		if err == nil && len(found) != 1 {
+			err = fmt.Errorf("%d pods have the label of the primary", len(found))
 		}
-		if len(pods) != 1 {
-			return nil, fmt.Errorf("%d pods have the label of the primary", len(pods))
+		return found, err
+	}
+}
+
+// addresses returns the addresses of the pods with a label, as KEY=VALUE.
+func (s *suite) addresses(p program, selector string) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) (addresses []string, err error) {
+		pods, err := s.pods(ctx, selector)
+		for _, pod := range pods {
+			if pod.Status.PodIP != "" {
+				addresses = append(addresses, p.addressOf(pod))
+			}
 		}
-		return []string{p.addressOf(pods[0])}, nil
+		return addresses, err
 	}
 }
 

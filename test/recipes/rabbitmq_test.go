@@ -41,7 +41,7 @@ func runRabbitmq(s *suite) {
 	s.spare(p, "v1")
 	_, err := s.exec(s.Context(), "rabbitmq-0", "rabbitmq", "rabbitmqctl", "await_online_nodes", "3")
 	cluster.Must(s, err)
-	writer := s.write(p, 0, s.nodes(p))
+	writer := s.write(p, 0, s.addresses(p, "app="+p.name))
 	updates := s.record(p.image+":v2", criticalLabel)
 
 	heal := s.cutOff("rabbitmq-2")
@@ -96,18 +96,6 @@ func (s *suite) spare(p program, tag string) {
 	})
 }
 
-// nodes returns the addresses of all nodes.
-func (s *suite) nodes(p program) func(context.Context) ([]string, error) {
-	return func(ctx context.Context) ([]string, error) {
-		pods, err := s.pods(ctx, "app="+p.name)
-		var addresses []string
-		for i := range pods {
-			addresses = append(addresses, p.addressOf(pods[i]))
-		}
-		return addresses, err
-	}
-}
-
 // rabbitmqSession is a connection whose channel confirms messages.
 type rabbitmqSession struct {
 	*amqp.Connection
@@ -146,7 +134,8 @@ func dialRabbitmq(ctx context.Context, address string) (*rabbitmqSession, error)
 func (r *rabbitmqSession) Close() error { return r.CloseDeadline(time.Now().Add(attempt)) }
 
 func (r *rabbitmqSession) write(ctx context.Context, number int) error {
-	confirmation, err := r.channel.PublishWithDeferredConfirmWithContext(ctx, "", rabbitmqQueue, false, false, amqp.Publishing{Body: []byte(strconv.Itoa(number))})
+	message := amqp.Publishing{Body: []byte(strconv.Itoa(number))}
+	confirmation, err := r.channel.PublishWithDeferredConfirmWithContext(ctx, "", rabbitmqQueue, false, false, message)
 	if err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}

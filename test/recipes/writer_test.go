@@ -5,6 +5,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -78,6 +79,10 @@ func (c *connection) write(ctx context.Context, number int) error {
 		return c.try(ctx, number)
 	}
 	addresses, err := c.addresses(ctx)
+	if err != nil {
+		return err
+	}
+	err = errors.New("no pod to write to")
 	for _, address := range addresses {
 		var opened session
 		if opened, err = c.open(ctx, address); err != nil {

@@ -59,23 +59,9 @@ func Outage(times []time.Time, pace time.Duration) time.Duration {
 	return sum
 }
 
-// Game is what players notice of scale-ins, rollouts and drains of their servers.
-type Game struct {
-	// Servers is how the servers run.
-	Servers  string `json:"servers"`
-	ScaleIns int    `json:"scaleIns"`
-	Rollouts int    `json:"rollouts"`
-	Drains   int    `json:"drains"`
-	// Left are the matches that the player ended, and Interrupted those that a server ended.
-	Left        int    `json:"left"`
-	Interrupted int    `json:"interrupted"`
-	Date        string `json:"date"`
-}
-
 // Results are the newest measurements.
 type Results struct {
-	Runs  []Run  `json:"runs"`
-	Games []Game `json:"games"`
+	Runs []Run `json:"runs"`
 }
 
 // Load reads results. A missing file has none.
@@ -111,23 +97,6 @@ func (r *Results) Add(program, variant string, runs []Run) {
 	r.Runs = append(slices.DeleteFunc(r.Runs, func(old Run) bool { return old.Program == program && old.Variant == variant }), runs...)
 }
 
-// AddGame replaces what was measured of the same servers.
-func (r *Results) AddGame(game Game) {
-	r.Games = append(slices.DeleteFunc(r.Games, func(old Game) bool { return old.Servers == game.Servers }), game)
-}
-
-// GameTable returns a table for a page.
-func GameTable(games []Game) string {
-	var rows [][]string
-	for _, g := range games {
-		rows = append(rows, []string{
-			g.Servers, strconv.Itoa(g.ScaleIns), strconv.Itoa(g.Rollouts), strconv.Itoa(g.Drains),
-			strconv.Itoa(g.Left + g.Interrupted), strconv.Itoa(g.Interrupted),
-		})
-	}
-	return page.Markdown([]string{"servers", "scale-ins", "rollouts", "drains", "matches", "interrupted matches"}, rows)
-}
-
 // of returns the runs of a program and a variant.
 func of(runs []Run, program, variant string) []Run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Program != program || r.Variant != variant })
@@ -147,7 +116,9 @@ func Programs(runs []Run) []string {
 
 // Table returns a table for a page: the medians of the runs and, after a slash, the highest value.
 func Table(runs []Run) string {
-	head := []string{"program", "upgrade", "runs", "elections", "seconds without a write", "failed writes", "acknowledged writes that are lost", "seconds in total"}
+	head := []string{
+		"program", "upgrade", "runs", "elections", "seconds without a write", "failed writes", "acknowledged writes that are lost", "seconds in total",
+	}
 	var rows [][]string
 	for _, program := range Programs(runs) {
 		for _, variant := range Variants() {

@@ -68,7 +68,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// New results of a program and a variant, or of servers, replace earlier ones.
+// New runs of a program and a variant replace earlier ones.
 func TestResults(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	for _, run := range runs() {
@@ -77,7 +77,6 @@ func TestResults(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Add(run.Program, run.Variant, []Run{run})
-		r.AddGame(Game{Servers: "Deployment", Rollouts: run.Elections, Left: 5, Interrupted: 2})
 		if err := r.Save(path); err != nil {
 			t.Fatal(err)
 		}
@@ -87,15 +86,8 @@ func TestResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := runs()
-	want := Results{Runs: []Run{all[0], all[2], all[3]}, Games: []Game{{Servers: "Deployment", Rollouts: 1, Left: 5, Interrupted: 2}}}
+	want := Results{Runs: []Run{all[0], all[2], all[3]}}
 	if diff := cmp.Diff(want, saved); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
-	}
-	table := `| servers | scale-ins | rollouts | drains | matches | interrupted matches |
-| --- | --- | --- | --- | --- | --- |
-| Deployment | 0 | 1 | 0 | 7 | 2 |
-`
-	if diff := cmp.Diff(table, GameTable(saved.Games)); diff != "" {
-		t.Errorf("table (-want +got):\n%s", diff)
 	}
 }
