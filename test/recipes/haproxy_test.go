@@ -18,6 +18,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/expect"
@@ -28,6 +29,7 @@ import (
 func runHaproxy(s *suite) {
 	v := &servers{suite: s, image: "docker.io/seamark/recipe-haproxy", idle: "proxy-idle", counted: `{"connections":%s}`}
 	v.run()
+	v.keepsOneIdle()
 	v.hadCosts("0")
 	s.connectedAtTheEnd(v)
 	v.marked(6, "v1")
@@ -44,6 +46,19 @@ func runHaproxy(s *suite) {
 	v.kill(func() int { return int(clients.cut.Load()) })
 	clients.stop()
 	v.end()
+}
+
+// keepsOneIdle waits until some servers are idle, and their budget lets all of them go except one.
+func (v *servers) keepsOneIdle() {
+	v.Helper()
+	v.Eventually("a budget of the idle servers", func(ctx context.Context) error {
+		var budget policyv1.PodDisruptionBudget
+		if err := v.Client.Get(ctx, v.Key(v.recipe+"-idle"), &budget); err != nil {
+			return err
+		}
+		idle, allowed := budget.Status.CurrentHealthy, budget.Status.DisruptionsAllowed
+		return await.ErrorIf(idle < 2 || allowed != idle-1, "of %d idle servers, %d may be evicted", idle, allowed)
+	})
 }
 
 // connectedAtTheEnd connects to a proxy that is marked as idle and deletes it before the mark changes: the connection outlives the
