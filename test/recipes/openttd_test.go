@@ -18,6 +18,7 @@ func openttd(s *suite) *servers {
 func runOpenttd(s *suite) {
 	v := openttd(s)
 	v.run()
+	v.keepsOneIdle()
 	s.Kubectl("apply", "-f", "examples/recipes/openttd/players")
 	v.hadCosts("0", "1")
 	v.replace()
