@@ -25,14 +25,18 @@ func galera() program {
 }
 
 // runGalera begins an update while a node is desynced, as for a backup: no node is updated or can be deleted until it is synced again.
+// Then it cuts the nodes off from each other.
 func runGalera(s *suite) {
 	s.apply()
 	before := s.synced("v1")
+	if _, err := s.exec(s.Context(), "galera-0", "mariadb", "mariadb", "--host=127.0.0.1"); err == nil || !strings.Contains(err.Error(), "Access denied") {
+		s.Errorf("log in as root by TCP: error %v, want a refusal", err)
+	}
 	updates := s.record(galera().image+":v2", "wsrep")
 	writer := s.write(galera(), 0, s.addresses(galera(), "wsrep=Synced"))
 
 	const desynced = "galera-1"
-	s.desync(desynced, "ON")
+	s.setGlobal(desynced, "wsrep_desync = ON")
 	s.untilLabels("the node is marked as desynced", desynced, map[string]string{"wsrep": "Donor"})
 	s.Kubectl("wait", "pod/"+desynced, "--for=condition=Ready=false", fmt.Sprintf("--timeout=%s", slow.Timeout))
 	s.setImage("statefulsets.apps.kruise.io/galera", galera().image+":v2")
@@ -55,20 +59,46 @@ func runGalera(s *suite) {
 	expect.Equal(s, "the state of the node at the end of the wait", "2", waiting.state)
 	expect.Equal(s, "changes of the cluster while a node is desynced", 0, waiting.changes-before.changes)
 
-	s.desync(desynced, "OFF")
+	s.setGlobal(desynced, "wsrep_desync = OFF")
 	after := s.synced("v2")
 	names, states := updates.updated()
 	expect.Equal(s, "nodes that are updated", []string{"galera-0", "galera-1", "galera-2"}, slices.Sorted(slices.Values(names)))
 	expect.Equal(s, "states of the nodes when they are updated", []string{"Synced", "Synced", "Synced"}, states)
 	// Each node leaves the cluster once, and joins it again.
 	expect.Equal(s, "changes of the cluster by the update", 6, after.changes-before.changes)
+	s.noSecondCluster()
 	s.nothingLost(galera(), writer, desynced)
 }
 
-// desync takes a node out of the flow control of the cluster, or back into it.
-func (s *suite) desync(name, value string) {
+// noSecondCluster replaces the first node by one without data while nodes cannot reach each other: it waits until the others are a
+// cluster again.
+func (s *suite) noSecondCluster() {
 	s.Helper()
-	_, err := s.exec(s.Context(), name, "mariadb", "mariadb", "--execute", "SET GLOBAL wsrep_desync = "+value)
+	healOne, healTwo := s.cutOff("galera-1"), s.cutOff("galera-2")
+	s.untilLabels("a node without a quorum", "galera-0", map[string]string{"wsrep": "Initialized"})
+	// The guard does not hold it.
+	s.Kubectl("delete", "pod", "galera-0")
+	slow.Success(s, "the new node starts its server", func(ctx context.Context) error {
+		command, err := s.exec(ctx, "galera-0", "mariadb", "cat", "/proc/1/cmdline")
+		if err == nil && !strings.HasPrefix(command, "mariadbd") {
+			err = fmt.Errorf("the first process is %q", command)
+		}
+		if strings.Contains(command, "--wsrep-new-cluster") {
+			s.Fatalf("a node without data that is cut off begins a cluster: %q", command)
+		}
+		return err
+	})
+	healOne()
+	healTwo()
+	// Not all nodes that had the last quorum are back: somebody must say that those that are left are the cluster.
+	s.setGlobal("galera-1", "wsrep_provider_options = 'pc.bootstrap=1'")
+	s.synced("v2")
+}
+
+// setGlobal changes a variable of a node.
+func (s *suite) setGlobal(name, assignment string) {
+	s.Helper()
+	_, err := s.exec(s.Context(), name, "mariadb", "mariadb", "--execute", "SET GLOBAL "+assignment)
 	cluster.Must(s, err)
 }
 
