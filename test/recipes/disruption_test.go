@@ -165,8 +165,9 @@ func (u *upgrades) create() {
 		u.Create(object)
 	}
 	port := corev1.ServicePort{Port: int32(u.port)} //nolint:gosec // A port.
+	key, value, _ := strings.Cut(u.primary, "=")
 	client := &corev1.Service{Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{port}, Selector: map[string]string{"app": u.name, u.label: u.primary},
+		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{port}, Selector: map[string]string{"app": u.name, key: value},
 	}}
 	client.Name = "client"
 	u.Create(client)

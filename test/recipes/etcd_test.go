@@ -10,23 +10,45 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 func etcd() program {
 	return program{
-		recipe: "etcd", title: "etcd", name: "etcd", image: "docker.io/seamark/recipe-etcd", label: "role", primary: "leader", other: "follower", port: 2379,
+		recipe: "etcd", title: "etcd", name: "etcd", image: "docker.io/seamark/recipe-etcd",
+		primary: "role=leader", other: "follower=true", port: 2379,
 		standing: etcdStanding, open: openEtcd, read: readEtcd,
 	}
 }
 
-// runEtcd updates three members.
+// runEtcd updates three members. Then a follower loses its data, and is replaced as a member: it gets all writes again.
 func runEtcd(s *suite) {
 	after, writer := s.upgrade(etcd())
-	s.nothingLost(etcd(), writer, after.primary)
+	lost := s.others(etcd(), after.primary)[0]
+	address := "http://" + s.clusterIP(lost) + ":2380"
+	s.Kubectl("delete", "pod", lost)
+	var id string
+	members, err := s.exec(s.Context(), after.primary, "etcd", "etcdctl", "member", "list")
+	cluster.Must(s, err)
+	for line := range strings.Lines(members) {
+		if strings.Contains(line, ", "+lost+", ") {
+			id, _, _ = strings.Cut(line, ",")
+		}
+	}
+	_, err = s.exec(s.Context(), after.primary, "etcd", "etcdctl", "member", "remove", id)
+	cluster.Must(s, err)
+	// etcd refuses it until the other members have been connected for five seconds.
+	s.Eventually("the member is added", func(ctx context.Context) error {
+		_, err := s.exec(ctx, after.primary, "etcd", "etcdctl", "member", "add", lost, "--peer-urls="+address)
+		return err
+	})
+	s.atRest(etcd(), "v2")
+	s.nothingLost(etcd(), writer, lost)
 }
 
 // etcdStanding returns the leader and its term.

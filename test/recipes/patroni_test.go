@@ -19,7 +19,7 @@ import (
 func patroni() program {
 	return program{
 		recipe: "patroni", title: "PostgreSQL with Patroni", name: "postgres", image: "docker.io/seamark/recipe-patroni",
-		label: "role", primary: "primary", other: "replica", port: 5432,
+		primary: "role=primary", other: "replica=true", port: 5432,
 		standing: patroniStanding, open: openSQL(dialPostgres, "INSERT INTO writes VALUES ($1)"), read: readSQL(dialPostgres),
 	}
 }

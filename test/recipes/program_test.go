@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,8 +22,8 @@ type program struct {
 	recipe, title string
 	// name is the name of the set and the value of the label app, and image the name of the image without a tag.
 	name, image string
-	// label is the key of the label of the role, and primary and other are its values.
-	label, primary, other string
+	// primary is the label of the primary, and other that of the others, as KEY=VALUE.
+	primary, other string
 	// shared is whether two pods may have the label of the primary for a moment.
 	shared bool
 	port   int
@@ -55,10 +56,10 @@ func (s *suite) upgrade(p program) (standing, *writer) {
 	s.Helper()
 	s.apply()
 	if !p.shared {
-		s.atMostOne(p.label, p.primary)
+		s.atMostOne(p.primary)
 	}
 	before := s.atRest(p, "v1")
-	updates := s.record(p.image+":v2", p.label)
+	updates := s.recordRoles(p.image+":v2", p.role)
 	writer := s.write(p, 0, s.labelled(p))
 	s.setImage("statefulsets.apps.kruise.io/"+p.name, p.image+":v2")
 	after := s.atRest(p, "v2")
@@ -86,15 +87,32 @@ func (s *suite) atRest(p program, tag string) standing {
 	return found
 }
 
+// role is the label of its role that the pod has, or "unknown".
+func (p program) role(pod *corev1.Pod) string {
+	switch isPrimary, isOther := has(pod, p.primary), has(pod, p.other); {
+	case isPrimary && !isOther:
+		return p.primary
+	case isOther && !isPrimary:
+		return p.other
+	}
+	return "unknown"
+}
+
+// has reports whether a pod has a label, as KEY=VALUE.
+func has(pod *corev1.Pod, label string) bool {
+	key, value, _ := strings.Cut(label, "=")
+	return pod.Labels[key] == value
+}
+
 // labels returns an error if a pod does not have the label of its role.
 func (p program) labels(pods []corev1.Pod, primary string) error {
-	for _, pod := range pods {
+	for i := range pods {
 		want := p.other
-		if pod.Name == primary {
+		if pods[i].Name == primary {
 			want = p.primary
 		}
-		if got := pod.Labels[p.label]; got != want {
-			return fmt.Errorf("pod %s has the label %s=%q, want %q", pod.Name, p.label, got, want)
+		if got := p.role(&pods[i]); got != want {
+			return fmt.Errorf("pod %s has the labels %v: the role %s, want %s", pods[i].Name, pods[i].Labels, got, want)
 		}
 	}
 	return nil
@@ -102,7 +120,7 @@ func (p program) labels(pods []corev1.Pod, primary string) error {
 
 // labelled returns the address of the pod with the label of the primary.
 func (s *suite) labelled(p program) func(context.Context) ([]string, error) {
-	addresses := s.addresses(p, p.label+"="+p.primary)
+	addresses := s.addresses(p, p.primary)
 	return func(ctx context.Context) ([]string, error) {
 		found, err := addresses(ctx)
 		if err == nil && len(found) != 1 {

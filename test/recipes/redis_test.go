@@ -22,12 +22,13 @@ import (
 func redis() program {
 	return program{
 		recipe: "redis", title: "Redis with Sentinel", name: "redis", image: "docker.io/seamark/recipe-redis",
-		label: "role", primary: "primary", other: "replica", port: 6379,
+		primary: "role=primary", other: "replica=true", port: 6379,
 		standing: redisStanding, open: openRedis, read: readRedis,
 	}
 }
 
-// runRedis updates three replicas. Then it cuts the primary off, which continues to believe that it has the role.
+// runRedis updates three replicas. Then it cuts the primary off, which continues to believe that it has the role, and deletes the
+// primary with its data: first as a drain does, and then without time to hand its role over.
 func runRedis(s *suite) {
 	after, writer := s.upgrade(redis())
 	s.nothingLost(redis(), writer, after.primary)
@@ -51,6 +52,26 @@ func runRedis(s *suite) {
 	if healed.primary == after.primary || healed.elections <= after.elections {
 		s.Errorf("primary %s of epoch %d, want another one than %s of epoch %d", healed.primary, healed.elections, after.primary, after.elections)
 	}
+
+	const writes = 1_000_000
+	writer = s.write(redis(), writes, s.labelled(redis()))
+	replaced := s.deletePrimary(healed)
+	s.nothingLost(redis(), writer, replaced.primary)
+	last := s.deletePrimary(replaced, "--grace-period=0", "--force")
+	// Redis replicates asynchronously, but these writes are older than a second.
+	s.nothingLost(redis(), writer, last.primary)
+}
+
+// deletePrimary deletes the pod of the primary in spite of the guard, and waits until another one has the role after one failover.
+func (s *suite) deletePrimary(before standing, flags ...string) standing {
+	s.Helper()
+	s.Kubectl("label", "pod", before.primary, "seamark.dev/guard-exempt=test")
+	s.Kubectl(append([]string{"delete", "pod", before.primary}, flags...)...)
+	after := s.atRest(redis(), "v2")
+	if after.primary == before.primary || after.elections != before.elections+1 {
+		s.Errorf("primary %s of epoch %d, want another one than %s of epoch %d after one failover", after.primary, after.elections, before.primary, before.elections)
+	}
+	return after
 }
 
 // redisStanding returns the primary and its epoch, as each Sentinel reports them.

@@ -149,25 +149,26 @@ func (s *suite) observe(see func(*corev1.Pod)) {
 	s.Cleanup(func() { cancel(); expect.NoErrorf(s, wait(), "follow pods") })
 }
 
-// atMostOne fails the test if two pods have the label at the same time, until the test ends.
-func (s *suite) atMostOne(key, value string) {
+// atMostOne fails the test if two pods have the label, as KEY=VALUE, at the same time, until the test ends.
+func (s *suite) atMostOne(label string) {
 	s.Helper()
 	holders := map[string]bool{}
 	s.observe(func(pod *corev1.Pod) {
-		if pod.Labels[key] != value {
+		if !has(pod, label) {
 			delete(holders, pod.Name)
 			return
 		}
 		holders[pod.Name] = true
 		if len(holders) > 1 {
-			s.Errorf("pods with %s=%s: %v, want at most one", key, value, slices.Sorted(maps.Keys(holders)))
+			s.Errorf("pods with %s: %v, want at most one", label, slices.Sorted(maps.Keys(holders)))
 		}
 	})
 }
 
-// order records in which order pods get an image, with a label of each at this time.
+// order records in which order pods get an image, with the role of each at this time.
 type order struct {
-	image, label string
+	image string
+	role  func(*corev1.Pod) string
 
 	mu    sync.Mutex
 	seen  map[string]bool
@@ -175,10 +176,16 @@ type order struct {
 	roles []string
 }
 
-// record follows the pods of the test's namespace.
+// record follows the pods of the test's namespace. The role of a pod is the value of a label.
 func (s *suite) record(image, label string) *order {
 	s.Helper()
-	o := &order{image: image, label: label, seen: map[string]bool{}}
+	return s.recordRoles(image, func(pod *corev1.Pod) string { return pod.Labels[label] })
+}
+
+// recordRoles follows the pods of the test's namespace.
+func (s *suite) recordRoles(image string, role func(*corev1.Pod) string) *order {
+	s.Helper()
+	o := &order{image: image, role: role, seen: map[string]bool{}}
 	s.observe(o.see)
 	return o
 }
@@ -188,12 +195,12 @@ func (o *order) see(pod *corev1.Pod) {
 	defer o.mu.Unlock()
 	if pod.Spec.Containers[0].Image == o.image && !o.seen[pod.Name] {
 		o.seen[pod.Name] = true
-		o.names, o.roles = append(o.names, pod.Name), append(o.roles, pod.Labels[o.label])
+		o.names, o.roles = append(o.names, pod.Name), append(o.roles, o.role(pod))
 	}
 }
 
-// updated returns the pods that have the image, in the order in which they got it, and their labels at this time.
-func (o *order) updated() (names, labels []string) {
+// updated returns the pods that have the image, in the order in which they got it, and their roles at this time.
+func (o *order) updated() (names, roles []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.names), slices.Clone(o.roles)
@@ -204,6 +211,12 @@ func (s *suite) setImage(resource, image string) {
 	s.Helper()
 	s.Kubectl("patch", resource, "--type=json", "-p",
 		fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": %q}]`, image))
+}
+
+// clusterIP returns the address of a Service.
+func (s *suite) clusterIP(name string) string {
+	s.Helper()
+	return s.Kubectl("get", "service", name, "--output=jsonpath={.spec.clusterIP}")
 }
 
 // nodePort returns the address of a Service of the type NodePort.

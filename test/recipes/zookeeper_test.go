@@ -20,7 +20,7 @@ import (
 func zookeeper() program {
 	return program{
 		recipe: "zookeeper", title: "ZooKeeper", name: "zookeeper", image: "docker.io/seamark/recipe-zookeeper",
-		label: "leader", primary: "true", other: "false", shared: true, port: 2181,
+		primary: "leader=true", other: "leader=false", shared: true, port: 2181,
 		standing: zookeeperStanding, open: openZookeeper, read: readZookeeper,
 	}
 }
