@@ -28,12 +28,31 @@ test-recipes: ## Run the recipes on the local cluster. RECIPE=NAME selects, RECI
 	go test -count=1 -parallel 1 -timeout 60m ./test/recipes -run TestRecipes -v; \
 	go test -count=1 -parallel 1 -timeout 60m ./test/docs -run TestCommands
 
-# Upgrades per program and variant. Default of `make bench-disruption`: as often as in docs/disruption.md.
+# What clients and players notice. Each target replaces its table of docs/disruption.md.
+
+# How often each program is upgraded per variant, or its node is lost per marker.
 RUNS ?= 10
+# How often the servers of the game are scaled in, rolled out and drained: 102 times together.
+ROUNDS ?= 34
+DISRUPTED = $(or $(RECIPE),etcd patroni redis)
 
 .PHONY: bench-disruption
-bench-disruption: RECIPES = $(or $(RECIPE),etcd patroni redis)
-bench-disruption: ## Upgrade databases on the local cluster while a client writes, with and without Seamark, and write docs/disruption.md. RECIPE=NAME, RUNS=N.
-	@$(MAKE) --no-print-directory install recipe-images RECIPE='$(RECIPES)'
-	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) SEAMARK_DISRUPTION='$(RECIPES)' SEAMARK_RUNS=$(RUNS) \
-		go test -count=1 -parallel 1 -timeout 10h ./test/recipes -run TestDisruption -v
+bench-disruption: bench-upgrades bench-matches bench-node-loss ## Measure what clients and players notice with and without Seamark, and write docs/disruption.md. RECIPE=NAME, RUNS=N, ROUNDS=N.
+
+.PHONY: bench-upgrades
+bench-upgrades: ## Upgrade databases on the local cluster while a client writes. RECIPE=NAME, RUNS=N.
+	@$(MAKE) --no-print-directory install recipe-images RECIPE='$(DISRUPTED)'
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) SEAMARK_DISRUPTION='$(DISRUPTED)' SEAMARK_RUNS=$(RUNS) \
+		go test -count=1 -parallel 1 -timeout 10h ./test/recipes -run TestUpgrades -v
+
+.PHONY: bench-matches
+bench-matches: ## Scale in, roll out and drain servers of a game with players. ROUNDS=N.
+	@$(MAKE) --no-print-directory install recipe-images RECIPE=openttd
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) SEAMARK_RUNS=$(ROUNDS) \
+		go test -count=1 -parallel 2 -timeout 10h ./test/recipes -run TestMatches -v
+
+.PHONY: bench-node-loss
+bench-node-loss: ## Change the local cluster to four nodes, and cut off that of a primary. RECIPE=NAME, RUNS=N.
+	@$(MAKE) --no-print-directory NODES=4 install recipe-images RECIPE='$(DISRUPTED)'
+	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) SEAMARK_DISRUPTION='$(DISRUPTED)' SEAMARK_RUNS=$(RUNS) \
+		go test -count=1 -parallel 1 -timeout 10h ./test/recipes -run TestNodeLoss -v

@@ -27,19 +27,11 @@ import (
 	"github.com/seamark-dev/seamark/test/recipes/disruption"
 )
 
-// TestDisruption upgrades the programs of the recipes that SEAMARK_DISRUPTION names in each variant, SEAMARK_RUNS times, and writes
+// TestUpgrades upgrades the programs of the recipes that SEAMARK_DISRUPTION names in each variant, SEAMARK_RUNS times, and writes
 // docs/disruption.md.
-func TestDisruption(t *testing.T) {
-	selected := strings.Fields(os.Getenv("SEAMARK_DISRUPTION"))
-	if len(selected) == 0 {
-		t.Fatal("SEAMARK_DISRUPTION names no recipes: run `make bench-disruption`")
-	}
-	count, err := strconv.Atoi(os.Getenv("SEAMARK_RUNS"))
-	expect.NoErrorf(t, err, "read SEAMARK_RUNS")
-	for _, p := range programs() {
-		if !slices.Contains(selected, p.recipe) {
-			continue
-		}
+func TestUpgrades(t *testing.T) {
+	measured, count := measured(t)
+	for _, p := range measured {
 		for _, variant := range disruption.Variants() {
 			t.Run(p.recipe+"/"+variant, func(t *testing.T) {
 				s := &upgrades{suite: newSuite(t, p.recipe), program: p, variant: variant}
@@ -53,6 +45,23 @@ func TestDisruption(t *testing.T) {
 			})
 		}
 	}
+}
+
+// measured returns the programs to measure, and how often.
+func measured(t *testing.T) (selected []program, count int) {
+	t.Helper()
+	names := strings.Fields(os.Getenv("SEAMARK_DISRUPTION"))
+	for _, p := range programs() {
+		if slices.Contains(names, p.recipe) {
+			selected = append(selected, p)
+		}
+	}
+	if len(selected) == 0 {
+		t.Fatal("SEAMARK_DISRUPTION names no recipes that are measured: run `make bench-disruption`")
+	}
+	count, err := strconv.Atoi(os.Getenv("SEAMARK_RUNS"))
+	expect.NoErrorf(t, err, "read SEAMARK_RUNS")
+	return selected, count
 }
 
 // upgrades are those of one program in one variant.
@@ -139,14 +148,8 @@ func (u *upgrades) create() {
 		cluster.Must(u, os.Mkdir(folder, 0o700))
 		cluster.Must(u, os.Chown(folder, 65532, 65532))
 	}
-	u.Cleanup(func() {
-		ctx := context.WithoutCancel(u.Context())
-		for _, what := range []string{"poddisruptionbudgets", strings.Split(u.resource(), "/")[0], "pods"} {
-			out, err := u.TryKubectl(ctx, "delete", what, "--all", "--grace-period=5")
-			expect.NoErrorf(u, err, "delete %s: %s", what, out)
-		}
-		expect.NoErrorf(u, os.RemoveAll(data), "delete the data")
-	})
+	u.Cleanup(func() { expect.NoErrorf(u, os.RemoveAll(data), "delete the data") })
+	u.deleteAtEnd()
 	for _, object := range u.objects() {
 		switch object.GetKind() {
 		case "PodProbeMarker":
@@ -171,6 +174,18 @@ func (u *upgrades) create() {
 	}}
 	client.Name = "client"
 	u.Create(client)
+}
+
+// deleteAtEnd deletes the objects that keep pods, and the pods, when the test ends.
+func (s *suite) deleteAtEnd() {
+	s.Helper()
+	s.Cleanup(func() {
+		ctx := context.WithoutCancel(s.Context())
+		for _, what := range []string{"poddisruptionbudgets", "statefulsets.apps", "statefulsets.apps.kruise.io", "pods"} {
+			out, err := s.TryKubectl(ctx, "delete", what, "--all", "--grace-period=5")
+			expect.NoErrorf(s, err, "delete %s: %s", what, out)
+		}
+	})
 }
 
 // objects reads the objects of the recipe.
@@ -254,7 +269,9 @@ func (s *suite) publish(add func(*disruption.Results)) {
 	document := path("docs", "disruption.md")
 	text, err := os.ReadFile(document)
 	cluster.Must(s, err)
-	text, _ = page.Replace(text, map[string]string{"disruption": disruption.Table(results.Runs)})
+	text, _ = page.Replace(text, map[string]string{
+		"upgrades": disruption.Table(results.Runs), "losses": disruption.LossTable(results.Losses), "matches": disruption.GameTable(results.Games),
+	})
 	for name, content := range map[string][]byte{document: text, path("docs", "images", "disruption.svg"): []byte(disruption.Chart(results.Runs))} {
 		cluster.Must(s, os.WriteFile(name, content, 0o644)) //nolint:gosec // Documents are not secret.
 	}

@@ -155,6 +155,12 @@ func (v *servers) kill(interrupted func() int) {
 func (v *servers) end() {
 	v.Helper()
 	v.Kubectl("delete", "-f", "examples/recipes/"+v.recipe)
+	v.gone()
+}
+
+// gone waits until no server is left.
+func (v *servers) gone() {
+	v.Helper()
 	v.Eventually("no server", func(ctx context.Context) error {
 		pods, err := v.pods(ctx, "app="+v.recipe)
 		if err != nil {

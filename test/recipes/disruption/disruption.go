@@ -1,7 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disruption describes what the clients of a database notice while it is upgraded, as tables and a chart.
+// Package disruption describes what the clients of a database and the players of a game notice while it is upgraded, and what happens to
+// the label of a primary whose node is lost, as tables and a chart.
 package disruption
 
 import (
@@ -61,7 +62,9 @@ func Outage(times []time.Time, pace time.Duration) time.Duration {
 
 // Results are the newest measurements.
 type Results struct {
-	Runs []Run `json:"runs"`
+	Runs   []Run  `json:"runs"`
+	Games  []Game `json:"games"`
+	Losses []Loss `json:"losses"`
 }
 
 // Load reads results. A missing file has none.
@@ -144,12 +147,12 @@ func Table(runs []Run) string {
 }
 
 // spread returns the median and the maximum of a value.
-func spread(runs []Run, value func(Run) float64) string {
+func spread[R any](runs []R, value func(R) float64) string {
 	median, highest := values(runs, value)
 	return number(median) + " / " + number(highest)
 }
 
-func values(runs []Run, value func(Run) float64) (median, highest float64) {
+func values[R any](runs []R, value func(R) float64) (median, highest float64) {
 	var all []float64
 	for _, run := range runs {
 		all = append(all, value(run))

@@ -68,7 +68,55 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// New runs of a program and a variant replace earlier ones.
+// The label moves after 12 s, and is lost by the first pod after 70 s.
+func TestLabels(t *testing.T) {
+	start := time.Unix(100, 0)
+	after := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	type seen struct {
+		pod string
+		has bool
+		at  int
+	}
+	for name, tc := range map[string]struct {
+		seen []seen
+		want Loss
+	}{
+		"it moves":         {[]seen{{"a", false, 11}, {"b", false, 11}, {"b", true, 12}}, Loss{Moved: 12}},
+		"two have it":      {[]seen{{"a", true, 1}, {"b", true, 12}, {"b", true, 13}, {"a", false, 70}}, Loss{Moved: 12, Both: 58}},
+		"two keep it":      {[]seen{{"b", true, 12}}, Loss{Moved: 12, Both: 78, Limited: true}},
+		"two have it more": {[]seen{{"b", true, 12}, {"b", false, 13}, {"b", true, 20}, {"a", false, 25}}, Loss{Moved: 12, Both: 6}},
+		"nobody gets it":   {[]seen{{"a", false, 40}}, Loss{Limited: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			labels := NewLabels("a", start)
+			for _, s := range tc.seen {
+				labels.See(s.pod, s.has, after(s.at))
+			}
+			tc.want.Program, tc.want.Marker, tc.want.Date = "redis", Stale, "1970-01-01"
+			if diff := cmp.Diff(tc.want, labels.Loss("redis", Stale, after(90))); diff != "" {
+				t.Errorf("loss (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLossTable(t *testing.T) {
+	losses := []Loss{
+		{Program: "redis", Marker: Neither, Moved: 12, Both: 100, Limited: true}, {Program: "redis", Marker: Exclusive, Moved: 14},
+		{Program: "etcd", Marker: Stale, Moved: 4, Both: 70}, {Program: "etcd", Marker: Stale, Moved: 2, Both: 72.04},
+	}
+	want := `| program | marker | runs | seconds until another pod has the label | seconds with two labels |
+| --- | --- | --- | --- | --- |
+| etcd | ` + Stale + ` | 2 | 3 / 4 | 71 / 72 |
+| redis | neither field | 1 | 12 / 12 | 100 / 100, and not over |
+| redis | ` + Exclusive + ` | 1 | 14 / 14 | 0 / 0 |
+`
+	if diff := cmp.Diff(want, LossTable(losses)); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+// New runs of a program and a variant, or of servers, replace earlier ones.
 func TestResults(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	for _, run := range runs() {
@@ -77,6 +125,8 @@ func TestResults(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Add(run.Program, run.Variant, []Run{run})
+		r.AddGame(Game{Servers: "Deployment", Rollouts: run.Elections, Left: 5, Interrupted: 2})
+		r.AddLosses(run.Program, Stale, []Loss{{Program: run.Program, Marker: Stale, Moved: run.Total}})
 		if err := r.Save(path); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +136,19 @@ func TestResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := runs()
-	want := Results{Runs: []Run{all[0], all[2], all[3]}}
+	want := Results{
+		Runs:   []Run{all[0], all[2], all[3]},
+		Games:  []Game{{Servers: "Deployment", Rollouts: 1, Left: 5, Interrupted: 2}},
+		Losses: []Loss{{Program: "redis", Marker: Stale, Moved: 41}, {Program: "etcd", Marker: Stale, Moved: 50}},
+	}
 	if diff := cmp.Diff(want, saved); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	table := `| servers | scale-ins | rollouts | drains | matches | interrupted matches |
+| --- | --- | --- | --- | --- | --- |
+| Deployment | 0 | 1 | 0 | 7 | 2 |
+`
+	if diff := cmp.Diff(table, GameTable(saved.Games)); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
 	}
 }
