@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func redis() program {
@@ -32,6 +33,11 @@ func redis() program {
 func runRedis(s *suite) {
 	after, writer := s.upgrade(redis())
 	s.nothingLost(redis(), writer, after.primary)
+
+	// What the probe prints is the term of exclusive.
+	printed, err := s.exec(s.Context(), after.primary, "redis", "sh", "-c", "redis-cli -p 26379 --json sentinel master main | sed -nf /data/primary.sed")
+	cluster.Must(s, err)
+	expect.Equal(s, "output of the probe", fmt.Sprintf("{\"epoch\":%d}\n", after.elections), printed)
 
 	heal := s.cutOff(after.primary)
 	// Two Sentinels are left. They may vote twice.
