@@ -43,9 +43,9 @@ func Variants() []string {
 // The variants. Each has what the one before it has, and more.
 const (
 	Plain   = "StatefulSet of Kubernetes"
-	Marked  = "and marks for the Service"
+	Marked  = "the same, with a Service by label"
 	Ordered = "StatefulSet of Seamark, by role"
-	Recipe  = "the recipe: and a guard and a hand-over"
+	Recipe  = "the recipe, with guard and hand-over"
 )
 
 // Outage returns the time without an acknowledged write: of each gap between two times, what is longer than the pace of writes, if the

@@ -42,9 +42,9 @@ func runs() []Run {
 func TestTable(t *testing.T) {
 	want := `| program | upgrade | runs | elections | seconds without a write | failed writes | acknowledged writes that are lost | seconds in total |
 | --- | --- | --- | --- | --- | --- | --- | --- |
-| etcd | the recipe: and a guard and a hand-over | 1 | 1 / 1 | 0 / 0 | 0 / 0 | 0 of 800 | 50 / 50 |
+| etcd | the recipe, with guard and hand-over | 1 | 1 / 1 | 0 / 0 | 0 / 0 | 0 of 800 | 50 / 50 |
 | redis | StatefulSet of Kubernetes | 2 | 2.5 / 3 | 16 / 20 | 8.5 / 9 | 4 of 1300 | 40.5 / 41 |
-| redis | the recipe: and a guard and a hand-over | 1 | 1 / 1 | 0.6 / 0.6 | 1 / 1 | 0 of 900 | 61 / 61 |
+| redis | the recipe, with guard and hand-over | 1 | 1 / 1 | 0.6 / 0.6 | 1 / 1 | 0 of 900 | 61 / 61 |
 `
 	if diff := cmp.Diff(want, Table(runs())); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
