@@ -12,8 +12,8 @@ INTEGRATION_PACKAGES ?= 2
 INTEGRATION_PARALLEL ?= 3
 
 .PHONY: test-integration
-test-integration: build tools ## Run the tests that need an API server and etcd, both built from source.
-	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
+test-integration: build tools ## Run the tests that need an API server, etcd and controllers of Kubernetes, all built from source.
+	@$(CLUSTER) build --only etcd,kube-apiserver,kube-controller-manager --dir "$(CLUSTER_DIR)"
 	@$(call COMPILE,./test/integration/...)
 	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -p $(INTEGRATION_PACKAGES) -parallel $(INTEGRATION_PARALLEL) -timeout 20m \
 		$(addprefix ./test/integration/,workloads manager agent ...)

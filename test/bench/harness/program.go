@@ -145,12 +145,8 @@ func (s *Server) SidecarSets() (controller, injector *Program) {
 // API server's program does not have it.
 func (s *Server) ControllerManager(controllers string, args ...string) *Program {
 	s.b.Helper()
-	_, port, err := net.SplitHostPort(env.FreeAddress(s.b.T))
-	s.b.Must(err)
-	return s.start(s.b.KubernetesProgram("kube-controller-manager"), "", s.peerConfig(), append([]string{
-		"--controllers=" + controllers, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=" + port,
-		"--cert-dir=" + s.b.TempDir(), "--kube-api-qps=100000", "--kube-api-burst=100000",
-	}, args...)...)
+	return s.start(s.b.KubernetesProgram("kube-controller-manager"), "", s.peerConfig(),
+		append(env.ControllerManagerArgs(s.b.T, controllers), args...)...)
 }
 
 // KubernetesProgram returns the path of a program in the folder of the API server's program. The
