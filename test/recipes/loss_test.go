@@ -56,7 +56,7 @@ type losses struct {
 	holders *disruption.Labels
 }
 
-// create creates the objects of the recipe, but for the guard: each pod of the set on a node of its own, the rest on the first node.
+// create creates the objects of the recipe, except the guard: each pod of the set on a node of its own, the rest on the first node.
 func (l *losses) create() {
 	l.Helper()
 	nodes := &corev1.NodeList{}
@@ -85,7 +85,7 @@ func (l *losses) create() {
 	l.observe(l.see)
 }
 
-// gather moves the programs of Seamark, but for the agents, to the first node.
+// gather moves the programs of Seamark, except the agents, to the first node.
 func (l *losses) gather(nodes []string) {
 	l.Helper()
 	const others = "app.kubernetes.io/name=seamark,app.kubernetes.io/component!=agent"
