@@ -75,7 +75,8 @@ func (s *suite) deletePrimary(before standing, flags ...string) standing {
 	s.Kubectl(append([]string{"delete", "pod", before.primary}, flags...)...)
 	after := s.atRest(redis(), "v2")
 	if after.primary == before.primary || after.elections != before.elections+1 {
-		s.Errorf("primary %s of epoch %d, want another one than %s of epoch %d after one failover", after.primary, after.elections, before.primary, before.elections)
+		s.Errorf("primary %s of epoch %d, want another one than %s of epoch %d after one failover",
+			after.primary, after.elections, before.primary, before.elections)
 	}
 	return after
 }

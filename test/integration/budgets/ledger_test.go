@@ -203,7 +203,8 @@ func TestStatusOfBudgetsKeepsAnnotations(t *testing.T) {
 	w := newWorld(t, 1, 2)
 	charge := func(version string) error {
 		return w.Client.Status().Patch(t.Context(), w.budget.DeepCopy(), env.MergePatch(fmt.Sprintf(
-			`{"metadata": {"resourceVersion": %q, "annotations": {"example.com/note": "x"}}, "status": {"disruptionsAllowed": 0}, "spec": {"minAvailable": 2}}`, version)))
+			`{"metadata": {"resourceVersion": %q, "annotations": {"example.com/note": "x"}}, `+
+				`"status": {"disruptionsAllowed": 0}, "spec": {"minAvailable": 2}}`, version)))
 	}
 	version := w.budget.ResourceVersion
 	expect.NoError(t, charge(version))
@@ -311,7 +312,8 @@ func (w *world) updateOne(ctx context.Context, pod *corev1.Pod) error {
 	}
 	w.restart(pod.Name, true)
 	defer w.restart(pod.Name, false)
-	body := fmt.Sprintf(`{"metadata": {"uid": %q, "resourceVersion": %q}, "spec": {"containers": [{"name": "main", "image": %q}]}}`, pod.UID, pod.ResourceVersion, image)
+	body := fmt.Sprintf(`{"metadata": {"uid": %q, "resourceVersion": %q}, "spec": {"containers": [{"name": "main", "image": %q}]}}`,
+		pod.UID, pod.ResourceVersion, image)
 	if err := w.Client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(body))); err != nil {
 		// Nothing was updated.
 		return errors.Join(err, w.releaseUntil(ctx, pod.Name, image))
