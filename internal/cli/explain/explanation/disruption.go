@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
+	"github.com/seamark-dev/seamark/internal/workloads/ledger"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -50,12 +51,8 @@ const (
 	Drain Operation = "drain"
 )
 
-const (
-	// Policies is the resource of the policy.
-	Policies permission.Resource = "validatingadmissionpolicies.admissionregistration.k8s.io"
-	// maxDisrupted is the number of evictions beyond which the API server refuses more until the budget is computed again.
-	maxDisrupted = 2000
-)
+// Policies is the resource of the policy.
+const Policies permission.Resource = "validatingadmissionpolicies.admissionregistration.k8s.io"
 
 // DisruptionInput is everything that decides whether pods can be deleted or evicted, as far as it could be read.
 type DisruptionInput struct {
@@ -253,7 +250,7 @@ func (d *disruption) budget(pod *corev1.Pod, budget *policyv1.PodDisruptionBudge
 		}
 	case status.ObservedGeneration < budget.Generation:
 		return Step{Verdict: Later, Text: name + " is not computed yet by kube-controller-manager", Next: describe(budget)}
-	case len(status.DisruptedPods) > maxDisrupted:
+	case len(status.DisruptedPods) > ledger.Most:
 		return Step{Verdict: Later, Text: name + " has too many evictions that kube-controller-manager has not confirmed", Next: describe(budget)}
 	case status.DisruptionsAllowed > d.spent[budget]:
 		d.spent[budget]++
