@@ -168,17 +168,22 @@ func firstLine(message string) (string, *Refusal) {
 }
 
 // valueAt returns the value at the path of the JSON with which the message begins. What follows, such as
-// standard error, is ignored.
+// standard error, is ignored. If the message is truncated, values that end before have effect.
 func valueAt(message, path string) (string, *Refusal) {
 	message = strings.TrimSpace(message)
 	if !strings.HasPrefix(message, "{") && !strings.HasPrefix(message, "[") {
 		return "", refuse(NotJSON, "%s is not a JSON object or array", quote(message))
 	}
+	missing := refuse(Missing, "the JSON has no value at %s", quote(path))
 	var raw json.RawMessage
-	if err := json.NewDecoder(strings.NewReader(message)).Decode(&raw); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) || strings.HasSuffix(message, Cut) {
-			return "", refuse(Truncated, "the JSON is incomplete: a message has at most 1024 bytes, and less if the pod has many probes")
-		}
+	err := json.NewDecoder(strings.NewReader(message)).Decode(&raw)
+	if errors.Is(err, io.ErrUnexpectedEOF) || err != nil && strings.HasSuffix(message, Cut) {
+		raw, err = completed(strings.TrimSuffix(message, Cut)), nil
+		missing = refuse(
+			Truncated, "the JSON is incomplete, and ends before %s: a message has at most 1024 bytes, and less if the pod has many probes", quote(path),
+		)
+	}
+	if err != nil {
 		return "", refuse(NotJSON, "%s is not JSON", quote(message))
 	}
 	var data any
@@ -191,12 +196,41 @@ func valueAt(message, path string) (string, *Refusal) {
 	}
 	results, err := parser.FindResults(data)
 	if err != nil || len(results) != 1 || len(results[0]) != 1 {
-		return "", refuse(Missing, "the JSON has no value at %s", quote(path))
+		return "", missing
 	}
 	if !results[0][0].IsValid() || !results[0][0].CanInterface() {
 		return "", refuse(NotScalar, "the value at %s is null", quote(path))
 	}
 	return scalar(results[0][0].Interface(), path)
+}
+
+// completed returns truncated JSON without the value at its end, which may be incomplete, and with the
+// missing brackets.
+func completed(truncated string) []byte {
+	decoder := json.NewDecoder(strings.NewReader(truncated))
+	var open []byte // The brackets that close what is open at the end.
+	end, afterName := 0, false
+	for {
+		token, err := decoder.Token()
+		offset := int(decoder.InputOffset())
+		// A number ends where something else begins.
+		if _, isNumber := token.(float64); err != nil || isNumber && offset == len(truncated) {
+			slices.Reverse(open)
+			return append([]byte(truncated[:end]), open...)
+		}
+		switch delimiter, _ := token.(json.Delim); delimiter {
+		case '{', '[':
+			open = append(open, byte(delimiter)+2) // In ASCII, it follows two places later.
+		case '}', ']':
+			open = open[:len(open)-1]
+		default:
+			if isName := open[len(open)-1] == '}' && !afterName; isName {
+				afterName = true
+				continue
+			}
+		}
+		afterName, end = false, offset
+	}
 }
 
 // escaped returns the path with escapes for the dots in quotes, which would separate fields.

@@ -49,8 +49,9 @@ func TestLabel(t *testing.T) {
 		"null":                    {message: message, from: from("up", ".none"), reason: extract.NotScalar},
 		"object":                  {message: message, from: from("up", ".list[0]"), reason: extract.NotScalar},
 		"JSON and standard error": {message: message + "\nwarning: slow", from: from("role", ".role"), want: "primary"},
-		"truncated JSON":          {message: message[:40], from: from("role", ".role"), reason: extract.Truncated},
-		"marked as truncated":     {message: message[:18] + extract.Cut, from: from("role", ".role"), reason: extract.Truncated},
+		"before a truncation":     {message: message[:40], from: from("role", ".role"), want: "primary"},
+		"after a truncation":      {message: message[:40], from: from("half", ".half"), reason: extract.Truncated},
+		"marked as truncated":     {message: message[:15] + extract.Cut, from: from("role", ".role"), reason: extract.Truncated},
 		"not JSON":                {message: "primary", from: from("role", ".role"), reason: extract.NotJSON},
 		"broken JSON":             {message: "{role: primary}", from: from("role", ".role"), reason: extract.NotJSON},
 		"a number is no object":   {message: "12", from: from("role", ".role"), reason: extract.NotJSON},
@@ -61,6 +62,21 @@ func TestLabel(t *testing.T) {
 				t.Errorf("value %q, refusal %v; want %q, %s", got, refusal, tc.want, tc.reason)
 			}
 		})
+	}
+}
+
+// Wherever a message is truncated, a value is the one of the whole message, or is missing.
+func TestTruncatedAnywhere(t *testing.T) {
+	for _, path := range []string{".role", ".players", ".big", ".half", ".up", ".none", ".list[0].name", "['a.b/c']"} {
+		whole, _ := extract.Annotation(message, from("value", path))
+		for end := range message {
+			for _, cut := range []string{"", extract.Cut} {
+				got, refusal := extract.Annotation(message[:end]+cut, from("value", path))
+				if refusal == nil && got != whole || refusal != nil && refusal.Reason != extract.Truncated && end > 0 && path != ".none" {
+					t.Errorf("%s of %s: value %q, refusal %v; want %q or %s", path, message[:end]+cut, got, refusal, whole, extract.Truncated)
+				}
+			}
+		}
 	}
 }
 
@@ -169,6 +185,14 @@ func TestTerm(t *testing.T) {
 		`{"term":null}`:                   "NotScalar",
 		`{"role":"primary"}`:              "Missing",
 		`{"term":7`:                       "Truncated",
+		`{"term":7…`:                      "Truncated",
+		`{"term":7 `:                      "Truncated",
+		`{"term":7,`:                      "7",
+		`{"term":7,"members":[{"id":12`:   "7",
+		`{"a":{"term":1},"b":[1,{"term`:   "Truncated",
+		`{"a":[],"term":8,"b":{"term":9`:  "8",
+		`{"term":"7…`:                     "Truncated",
+		`{"term":}`:                       "NotJSON",
 		`7`:                               "NotJSON",
 	} {
 		term, refusal := extract.Integer(message, ".term")
