@@ -24,14 +24,17 @@ const NodesPause = 200 * time.Millisecond
 // podChanged enqueues the job of a pod that is gone or of which something has changed that plans read. A new one was
 // created for a job that looks for it.
 func (c *Controller[J, S, M]) podChanged(_ context.Context, q controllers.Queue, before, after *corev1.Pod, _ bool) {
-	if before == nil || after != nil && before.Spec.NodeName == after.Spec.NodeName &&
+	if before == nil {
+		return
+	}
+	// Most pods have other controllers, and the comparison of a status takes longer than all the rest.
+	key, found := owner.Controller(before, c.descriptor.GroupVersionKind)
+	if !found || after != nil && before.Spec.NodeName == after.Spec.NodeName &&
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) && maps.Equal(before.Labels, after.Labels) &&
 		equality.Semantic.DeepEqual(before.Status, after.Status) {
 		return
 	}
-	if key, found := owner.Controller(before, c.descriptor.GroupVersionKind); found {
-		controllers.Enqueue(q, key)
-	}
+	controllers.Enqueue(q, key)
 }
 
 // nodeChanged enqueues the jobs that have not ended when a node joins, goes, has other labels or taints, or can or cannot

@@ -44,11 +44,15 @@ func (k Key) In(namespace string) Key {
 
 // Named returns the key of the owner that a reference of an object names.
 func Named(object metav1.Object, reference *metav1.OwnerReference) Key {
+	return Key{Namespace: object.GetNamespace(), UID: reference.UID, GroupKind: kindOf(reference)}
+}
+
+func kindOf(reference *metav1.OwnerReference) schema.GroupKind {
 	group, version, found := strings.Cut(reference.APIVersion, "/")
 	if !found || strings.Contains(version, "/") {
 		group = "" // The core group has no slash, and more than one is no group.
 	}
-	return Key{Namespace: object.GetNamespace(), UID: reference.UID, GroupKind: schema.GroupKind{Group: group, Kind: reference.Kind}}
+	return schema.GroupKind{Group: group, Kind: reference.Kind}
 }
 
 // Controls reports whether the owner with the key controls the object.
@@ -75,7 +79,7 @@ func Controller(object metav1.Object, kind schema.GroupVersionKind) (types.Names
 
 // Is reports whether the reference, which may be nil, is to an object of the kind in any version.
 func Is(reference *metav1.OwnerReference, kind schema.GroupKind) bool {
-	return reference != nil && Named(&metav1.ObjectMeta{}, reference).GroupKind == kind
+	return reference != nil && kindOf(reference) == kind
 }
 
 // Add returns the references with another one, in the place of one to the same object.
