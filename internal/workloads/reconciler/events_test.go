@@ -11,7 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/test/floor/podevents"
 )
 
 func TestSetsThatHaveBegunComeFirst(t *testing.T) {
@@ -30,6 +34,13 @@ func TestSetsThatHaveBegunComeFirst(t *testing.T) {
 			t.Errorf("set %s with priority %d is next, want %s with %d", got.Name, priority, want.set.Name, want.priority)
 		}
 	}
+}
+
+func BenchmarkPodWithoutSet(b *testing.B) {
+	events := newBase(Options{Now: time.Now}).podEvents()
+	podevents.Foreign(b, func(q controllers.Queue, before, after *corev1.Pod) {
+		events.Update(b.Context(), event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: before, ObjectNew: after}, q)
+	})
 }
 
 func TestChangesOfPodsThatMatter(t *testing.T) {

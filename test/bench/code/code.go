@@ -26,6 +26,7 @@ type benchmark struct {
 
 func benchmarks() []benchmark {
 	const encoding = "x_of_encoding"
+	const workloads, copied, pod = "./internal/workloads/", "x_of_copy", "a copy of the pod"
 	const markers, alone, check = "./internal/manager/marker", "x_of_alone", "the check of a marker without rivals"
 	return []benchmark{
 		{"compile the plan of a node", "./internal/marking/plan", "BenchmarkNode", encoding, "encoding the plan as JSON"},
@@ -35,6 +36,9 @@ func benchmarks() []benchmark {
 		{"check a marker with 100 rivals", markers, "BenchmarkCheck/100_rivals", alone, check},
 		{"check a marker with 1,000 rivals", markers, "BenchmarkCheck/1000_rivals", alone, check},
 		{"check all markers of a namespace with 1,000 rivals", markers, "BenchmarkCheck/all_of_1000", alone, check},
+		{"event of a pod of others: CloneSets, StatefulSets, DaemonSets", workloads + "reconciler", "BenchmarkPodWithoutSet", copied, pod},
+		{"event of a pod of others: BroadcastJobs, ImagePullJobs", workloads + "nodejob", "BenchmarkPodWithoutJob", copied, pod},
+		{"event of a pod of others: SidecarSets", workloads + "sidecar/controller", "BenchmarkPodWithoutSidecarSet", copied, pod},
 		{"schedule and evaluate a probe", "./internal/probing/worker", "BenchmarkWorker", "x_of_plain_loop", "a loop that runs the same probes"},
 	}
 }

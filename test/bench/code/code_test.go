@@ -19,6 +19,9 @@ BenchmarkCheck/10_rivals-2   	  100	   4000 ns/op	   10 x_of_alone	 1 B/op	 2 al
 BenchmarkCheck/100_rivals-2  	  100	  25000 ns/op	   70 x_of_alone	 1 B/op	 2 allocs/op
 BenchmarkCheck/1000_rivals-2 	  100	  25000 ns/op	   70 x_of_alone	 1 B/op	 2 allocs/op
 BenchmarkCheck/all_of_1000-2 	  100	  30000 ns/op	   80 x_of_alone	 1 B/op	 2 allocs/op
+BenchmarkPodWithoutSet-2     	  100	   1000 ns/op	   0.2 x_of_copy	 0 B/op	 0 allocs/op
+BenchmarkPodWithoutJob-2     	  100	   1000 ns/op	   0.2 x_of_copy	 0 B/op	 0 allocs/op
+BenchmarkPodWithoutSidecarSet-2	  100	   1000 ns/op	   0.2 x_of_copy	 0 B/op	 0 allocs/op
 BenchmarkWorker-2            	  100	   1000 ns/op	  999 probes/s	 1.6 x_of_plain_loop
 PASS
 `

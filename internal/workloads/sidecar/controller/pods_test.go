@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/test/floor/podevents"
 )
 
 // indexed is an informer with objects.
@@ -23,7 +26,7 @@ type indexed struct{ toolscache.Indexer }
 // GetIndexer implements reconciler.Store.
 func (i indexed) GetIndexer() toolscache.Indexer { return i.Indexer }
 
-func newStore(t *testing.T, indexers toolscache.Indexers, objects ...any) indexed {
+func newStore(t testing.TB, indexers toolscache.Indexers, objects ...any) indexed {
 	t.Helper()
 	store := indexed{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers)}
 	for _, object := range objects {
@@ -127,6 +130,22 @@ func TestPodsThatAreCounted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// BenchmarkPodWithoutSidecarSet has 100 sets that select all pods of other namespaces.
+func BenchmarkPodWithoutSidecarSet(b *testing.B) {
+	c := New(Options{Namespace: "seamark-system"})
+	c.Sets = newStore(b, SetIndexers())
+	for i := range 100 {
+		set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("set-", i)}}
+		set.Status.InForce = &v1alpha1.SidecarSetInForce{Namespace: fmt.Sprint("ns-", i), Selector: &metav1.LabelSelector{}}
+		if err := c.Sets.GetIndexer().Add(set); err != nil {
+			b.Fatal(err)
+		}
+	}
+	podevents.Foreign(b, func(q controllers.Queue, before, after *corev1.Pod) {
+		c.podChanged(b.Context(), q, before, after, false)
+	})
 }
 
 // TestSetIndexers checks after the changes of the pods of which namespaces sets are looked at.
