@@ -6,6 +6,7 @@
 package disruption
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,10 +84,11 @@ func Load(path string) (Results, error) {
 	return r, nil
 }
 
-// Save writes results.
+// Save writes results, a run per line.
 func (r Results) Save(path string) error {
-	content, err := json.MarshalIndent(r, "", " ")
+	content, err := json.Marshal(r)
 	if err == nil {
+		content = bytes.ReplaceAll(content, []byte("},{"), []byte("},\n{"))
 		err = os.WriteFile(path, append(content, '\n'), 0o644) //nolint:gosec // Results are not secret.
 	}
 	if err != nil {
