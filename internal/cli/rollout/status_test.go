@@ -96,11 +96,14 @@ func serve(t *testing.T, set *v1alpha1.CloneSet, refused map[string]int) (addres
 		case resource == "clonesets" && verb == "list":
 			list := &v1alpha1.CloneSetList{
 				TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "CloneSetList"},
-				ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []v1alpha1.CloneSet{*set},
+				ListMeta: metav1.ListMeta{ResourceVersion: "7"},
 			}
-			if query.Get("labelSelector") != "" {
-				list.Items = append(list.Items, *set)
-				list.Items[1].Name = "lobby"
+			for _, name := range []string{set.Name, "lobby"} {
+				if selected := query.Get("fieldSelector"); selected == "" || selected == "metadata.name="+name {
+					listed := *set
+					listed.Name = name
+					list.Items = append(list.Items, listed)
+				}
 			}
 			answer = list
 		case resource == "clonesets":
