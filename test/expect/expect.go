@@ -37,6 +37,14 @@ func Success(tb testing.TB, err error) {
 	}
 }
 
+// ErrorWith fails the test unless there is an error whose text contains the part. What names the error in the message.
+func ErrorWith(tb testing.TB, what, part string, err error) {
+	tb.Helper()
+	if err == nil || !strings.Contains(err.Error(), part) {
+		tb.Errorf("%s: error %v, want one with %q", what, err, part)
+	}
+}
+
 // longest is the length of the values that are shown in one line.
 const longest = 200
 
