@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // Compare compares the text with that of the file. With UPDATE_GOLDEN=1 in the environment, it writes
@@ -16,15 +18,11 @@ import (
 func Compare(tb testing.TB, file, got string) {
 	tb.Helper()
 	if os.Getenv("UPDATE_GOLDEN") == "1" {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			tb.Fatal(err)
-		}
+		expect.NoError(tb, os.WriteFile(file, []byte(got), 0o600))
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		tb.Errorf("the text differs from %s (-want +got); set UPDATE_GOLDEN=1 to accept it:\n%s", file, diff)
 	}
