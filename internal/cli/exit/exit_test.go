@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestCode(t *testing.T) {
@@ -30,9 +31,7 @@ func TestCode(t *testing.T) {
 		"other error":              {x, exit.Usage},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := exit.Code(test.err); got != test.want {
-				t.Errorf("Code(%v) = %d, want %d", test.err, got, test.want)
-			}
+			expect.Equal(t, fmt.Sprintf("Code(%v)", test.err), test.want, exit.Code(test.err))
 		})
 	}
 }

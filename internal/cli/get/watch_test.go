@@ -100,9 +100,7 @@ func follow(t *testing.T, s *script, change func(*options)) string {
 		defer cancel()
 		s.end = cancel
 		notices := make(live.Notices, 1)
-		if err := o.follow(ctx, s, notices, func(probestatus.States) string { return "No probes." }); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, o.follow(ctx, s, notices, func(probestatus.States) string { return "No probes." }))
 	})
 	return out.String() + "--- standard error\n" + errOut.String()
 }
@@ -227,9 +225,7 @@ func TestLastTableStays(t *testing.T) {
 			go func() { shown <- s.o.show(ctx, source, notices) }()
 			output.Await(t, "2 probes, 1 hidden")
 			end(keyboard, cancel)
-			if err := errors.Join(<-shown, terminal.Close()); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, errors.Join(<-shown, terminal.Close()))
 			<-read
 			_ = keyboard.Close()
 			const leave = "\x1b[?1049l"

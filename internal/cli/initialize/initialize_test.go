@@ -59,9 +59,7 @@ func TestOutput(t *testing.T) {
 	if diff := cmp.Diff(writtenMarker, stdout); diff != "" || code != exit.OK {
 		t.Errorf("exit code %d, marker (-want +got):\n%s", code, diff)
 	}
-	if want := "Note: --container is not set: the marker probes the container \"worker\". Check the name.\n"; stderr != want {
-		t.Errorf("printed %q, want %q", stderr, want)
-	}
+	expect.Equal(t, "printed", "Note: --container is not set: the marker probes the container \"worker\". Check the name.\n", stderr)
 }
 
 // Each flag changes its field.

@@ -197,18 +197,12 @@ func TestNotices(t *testing.T) {
 		return nil
 	})
 	s.send(func(w *watch.FakeWatcher) { w.Stop() })
-	if want, got := "Warning: the watch of pods is interrupted, trying again: connection refused", <-notices; got != want {
-		t.Errorf("notice %q, want %q", got, want)
-	}
+	expect.Equal(t, "notice", "Warning: the watch of pods is interrupted, trying again: connection refused", <-notices)
 	s.setFailure(nil)
-	if want, got := "Watching again.", <-notices; got != want {
-		t.Errorf("notice %q, want %q", got, want)
-	}
+	expect.Equal(t, "notice", "Watching again.", <-notices)
 	expired := &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired}
 	s.send(func(w *watch.FakeWatcher) { w.Error(expired) })
-	if want, got := "The watch of pods had ended: all of them were read again.", <-notices; got != want {
-		t.Errorf("notice %q, want %q", got, want)
-	}
+	expect.Equal(t, "notice", "The watch of pods had ended: all of them were read again.", <-notices)
 	if changes, _ := w.Update(); len(changes) > 0 {
 		t.Errorf("changes %v after a list of the same objects", pods(changes))
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -108,13 +107,9 @@ func TestErrorsOfAllFiles(t *testing.T) {
 	expect.NoError(t, errors.Join(os.WriteFile(first, []byte("a: ["), 0o600), os.WriteFile(second, []byte("x: y"), 0o600)))
 	_, _, err := play(t, &script{}, Options{Filenames: []string{filepath.Join(folder, "none.yaml"), first, second}})
 	for _, want := range []string{"none.yaml: no such file", "a.yaml:1:1: invalid YAML", "b.yaml:1:1: not a Kubernetes object"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v does not contain %q", err, want)
-		}
+		expect.ErrorWith(t, "all files", want, err)
 	}
-	if exit.Code(err) != exit.Usage {
-		t.Errorf("exit code %d, want %d", exit.Code(err), exit.Usage)
-	}
+	expect.Equal(t, "exit code", exit.Usage, exit.Code(err))
 }
 
 func TestStrictRejectsMarkerProblems(t *testing.T) {

@@ -279,11 +279,7 @@ func TestWindowsIsRejected(t *testing.T) {
 	o := &Options{Filenames: []string{"-"}, Replicas: -1}
 	expect.NoError(t, o.Complete(nil))
 	o.system = "windows"
-	if err := o.Validate(false); err == nil || !strings.Contains(err.Error(), "does not run on Windows") {
-		t.Errorf("error %v", err)
-	}
+	expect.ErrorWith(t, "Validate()", "does not run on Windows", o.Validate(false))
 	o.system = "darwin"
-	if err := o.Validate(false); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, o.Validate(false))
 }

@@ -55,8 +55,6 @@ func TestChangesAreSafe(t *testing.T) {
 		if err := json.Unmarshal([]byte(first), &change); err != nil || change.Log.Text != texttest.Hostile {
 			t.Errorf("JSON is not exact, %v: %q", err, change.Log.Text)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, err)
 	})
 }

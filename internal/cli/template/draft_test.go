@@ -128,9 +128,7 @@ func TestMark(t *testing.T) {
 		if failed != nil {
 			second = *failed
 		}
-		if got := fmt.Sprint(key, " ", succeeded, " ", second, " ", err); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("%q", text), want, fmt.Sprint(key, " ", succeeded, " ", second, " ", err))
 	}
 }
 

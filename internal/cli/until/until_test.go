@@ -175,9 +175,7 @@ func TestVerdict(t *testing.T) {
 			got := watch.Verdicts()
 			got[0].Pods = 0 // TestWait of package wait is about the number.
 			expect.Equal(t, "verdicts", want, got)
-			if watch.Met() != (test.last == "") {
-				t.Errorf("Met() = %v", watch.Met())
-			}
+			expect.Equal(t, "Met()", test.last == "", watch.Met())
 		})
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/target"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -144,9 +145,7 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 				// The fake client, unlike the API server, returns objects with types.
 				return drained{watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
 					content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(event.Object)
-					if err != nil {
-						t.Error(err)
-					}
+					expect.Success(t, err)
 					event.Object = &unstructured.Unstructured{Object: content}
 					return event, true
 				})}, nil
@@ -175,9 +174,7 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 		defer close(applied)
 		for _, apply := range changes {
 			<-time.After(time.Second)
-			if err := apply(t.Context(), c); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, apply(t.Context(), c))
 		}
 	}()
 	err := command.ExecuteContext(t.Context())

@@ -5,7 +5,6 @@ package migration_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,9 +48,7 @@ func TestCopiesOfRevisions(t *testing.T) {
 	} {
 		copies, present, err := migration.Copies([]*v1alpha1.SidecarSet{set("logs:2", "1")}, from, to, recorded, test.existing)
 		if test.err != "" {
-			if err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("%s: error %v, want %s", name, err, test.err)
-			}
+			expect.ErrorWith(t, name, test.err, err)
 			continue
 		}
 		var got []string
