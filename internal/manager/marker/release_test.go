@@ -280,9 +280,7 @@ func TestRemains(t *testing.T) {
 			}, "")
 			expect.NoError(t, err)
 			expect.Equal(t, "remains", tc.want, found.blockages["web"], cmp.AllowUnexported(blockage{}, blockers{}))
-			if left := found.blockages["web"].pods.count; len(found.objects) != left {
-				t.Errorf("%d objects to clean, want %d", len(found.objects), left)
-			}
+			expect.Equal(t, "objects to clean", found.blockages["web"].pods.count, len(found.objects))
 		})
 	}
 }

@@ -84,9 +84,7 @@ func TestNews(t *testing.T) {
 			if tc.before.Type != "" {
 				before.Conditions = []metav1.Condition{tc.before.Condition}
 			}
-			if got := len(news(before, tc.causes, []finding{tc.after})) > 0; got != tc.news {
-				t.Errorf("news: %t, want %t", got, tc.news)
-			}
+			expect.Equal(t, "news", tc.news, len(news(before, tc.causes, []finding{tc.after})) > 0)
 		})
 	}
 }

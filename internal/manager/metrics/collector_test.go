@@ -260,9 +260,7 @@ seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="NoResul
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Succeeded"} 0
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Unknown"} 0
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, testutil.GatherAndCompare(registry, strings.NewReader(want), names...))
 	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
 		t.Errorf("lint: %v %v", problems, err)
 	}

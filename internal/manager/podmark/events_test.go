@@ -42,9 +42,7 @@ func TestNewPods(t *testing.T) {
 			q := fakeapi.Queue(t)
 			created := event.TypedCreateEvent[*corev1.Pod]{Object: tc.pod, IsInInitialList: tc.initial}
 			reconciler(t, &recorded{}).podEvents().Create(t.Context(), created, q)
-			if got := q.Len() > 0; got != tc.want {
-				t.Errorf("enqueued: %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, "enqueued", tc.want, q.Len() > 0)
 		})
 	}
 }

@@ -200,9 +200,7 @@ func TestWritesOfAFlappingProbeAreLimited(t *testing.T) {
 	if n := len(server.labels); n < 50 || n > quota+2*60/5 {
 		t.Errorf("%d writes in 2 minutes, want at most %d", n, quota+2*60/5)
 	}
-	if got := problemOfPod(r).Limited; got != problems.LimitRate {
-		t.Errorf("the marker gets the limit %q", got)
-	}
+	expect.Equal(t, "the marker gets the limit", problems.LimitRate, problemOfPod(r).Limited)
 	if event := <-events.Events; !strings.Contains(event, "because they change more often than every 5s: label healthy") || len(events.Events) > 0 {
 		t.Errorf("event %q, and %d more", event, len(events.Events))
 	}
