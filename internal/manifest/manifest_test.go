@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func read(t *testing.T, options manifest.Options, texts ...string) (manifest.Objects, error) {
@@ -75,16 +76,12 @@ func TestPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := read(t, test.options, test.texts...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []string
 			for _, p := range objects.Pods {
 				got = append(got, p.Namespace+"/"+p.Name)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("pods (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "pods", test.want, got)
 		})
 	}
 }
@@ -92,24 +89,18 @@ func TestPods(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	objects, err := read(t, manifest.Options{}, workload("StatefulSet", "")+"---"+marker+
 		"---\n{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: YQ==}, stringData: {b: b}}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	p := objects.Pods[0]
 	if p.Spec.RestartPolicy != "Always" || *p.Spec.TerminationGracePeriodSeconds != 30 || p.Spec.ServiceAccountName != "default" {
 		t.Errorf("defaults are missing: %+v", p.Spec)
 	}
 	want := map[string]string{"app": "web", "statefulset.kubernetes.io/pod-name": "web-0", "apps.kubernetes.io/pod-index": "0"}
-	if diff := cmp.Diff(want, p.Labels); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "labels", want, p.Labels)
 	if m := objects.Markers; len(m) != 1 || m[0].Namespace != "default" {
 		t.Errorf("markers %v, want one in the default namespace", m)
 	}
 	for _, s := range objects.Secrets {
-		if diff := cmp.Diff(map[string][]byte{"a": []byte("a"), "b": []byte("b")}, s.Data); diff != "" {
-			t.Errorf("secret (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "secret", map[string][]byte{"a": []byte("a"), "b": []byte("b")}, s.Data)
 	}
 }
 
@@ -197,9 +188,7 @@ func TestInvalidManifests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(t, manifest.Options{}, test.text)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v does not contain %q", err, test.want)
-			}
+			expect.ErrorWith(t, "Read()", test.want, err)
 		})
 	}
 }
@@ -306,9 +295,7 @@ func TestUnsupported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := read(t, manifest.Options{}, test.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []string
 			for _, u := range objects.Unsupported() {
 				text, isPlaced := strings.CutPrefix(u.String(), fmt.Sprintf("a.yaml:%d:%d: ", u.Line, u.Column))
@@ -317,9 +304,7 @@ func TestUnsupported(t *testing.T) {
 					t.Errorf("wrong place %q", u)
 				}
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("unsupported (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "unsupported", test.want, got)
 		})
 	}
 }

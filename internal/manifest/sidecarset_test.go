@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // sidecars returns the manifest of a SidecarSet for the pods app=web, with more fields.
@@ -101,14 +102,10 @@ func TestSidecarSets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects, err := read(t, test.options, test.text)
 			if test.err != "" {
-				if err == nil || !strings.Contains(err.Error(), test.err) {
-					t.Errorf("error %v does not contain %q", err, test.err)
-				}
+				expect.ErrorWith(t, "Read()", test.err, err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []string
 			for _, p := range objects.Pods {
 				var names []string
@@ -117,9 +114,7 @@ func TestSidecarSets(t *testing.T) {
 				}
 				got = append(got, p.Name+": "+strings.Join(names, " "))
 			}
-			if diff := cmp.Diff(test.want, append(got, objects.Warnings()...)); diff != "" {
-				t.Errorf("containers and warnings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "containers and warnings", test.want, append(got, objects.Warnings()...))
 		})
 	}
 }
@@ -137,9 +132,7 @@ func TestSidecarSetsShare(t *testing.T) {
     volumeMounts: [{name: own, mountPath: /own}]
   volumes: [{name: own, emptyDir: {}}]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if unsupported := objects.Unsupported(); len(unsupported) > 0 {
 		t.Errorf("unsupported: %v", unsupported)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // kruise returns the manifest of one of OpenKruise's workloads.
@@ -64,16 +65,12 @@ func TestWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := read(t, test.options, test.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []string
 			for _, p := range objects.Pods {
 				got = append(got, p.Name)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("pods (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "pods", test.want, got)
 		})
 	}
 }
@@ -119,9 +116,7 @@ func TestInvalidWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(t, test.options, test.text)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v does not contain %q", err, test.want)
-			}
+			expect.ErrorWith(t, "Read()", test.want, err)
 		})
 	}
 }
@@ -133,9 +128,7 @@ func TestClaimsOfEachPod(t *testing.T) {
 		kruise("v1alpha1", "CloneSet", claims):   {"web-f2fpn", "web-cpv4x"},
 	} {
 		objects, err := read(t, manifest.Options{}, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for i, pod := range pods {
 			want := "data-" + pod
 			volumes := objects.Pods[i].Spec.Volumes
@@ -154,9 +147,7 @@ const claims = "replicas: 2\n  volumeClaimTemplates: [{metadata: {name: data}, s
 func TestClaimReplacesVolumeOfTheTemplate(t *testing.T) {
 	text := strings.Replace(workload("StatefulSet", claims), "containers:", "volumes: [{name: data, emptyDir: {}}]\n      containers:", 1)
 	objects, err := read(t, manifest.Options{}, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	volumes := objects.Pods[0].Spec.Volumes
 	if len(volumes) != 1 || volumes[0].PersistentVolumeClaim == nil || volumes[0].EmptyDir != nil {
 		t.Errorf("volumes are %+v, want only the claim", volumes)
@@ -166,9 +157,7 @@ func TestClaimReplacesVolumeOfTheTemplate(t *testing.T) {
 func TestCommandOfTheOptions(t *testing.T) {
 	text := "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: x, args: [arg]}]}}"
 	objects, err := read(t, manifest.Options{Commands: map[string]string{"main": "sleep 1; echo $HOME"}}, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	c := objects.Pods[0].Spec.Containers[0]
 	if diff := cmp.Diff([]string{"sh", "-c", "sleep 1; echo $$HOME"}, c.Command); diff != "" || c.Args != nil {
 		t.Errorf("args %v, command (-want +got):\n%s", c.Args, diff)
@@ -187,11 +176,7 @@ func TestLabelsOfPods(t *testing.T) {
 		}},
 	} {
 		objects, err := read(t, manifest.Options{}, test.text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(test.want, objects.Pods[0].Labels); diff != "" {
-			t.Errorf("labels of a pod of a %s (-want +got):\n%s", kind, diff)
-		}
+		expect.NoError(t, err)
+		expect.Equal(t, "labels of a pod of a "+kind, test.want, objects.Pods[0].Labels)
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/manifest/document"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestSplit(t *testing.T) {
@@ -66,9 +65,7 @@ func TestSplit(t *testing.T) {
 				}
 				got = append(got, fmt.Sprintf("%d: %s", d.Number, text))
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("documents (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "documents", test.want, got)
 		})
 	}
 }
@@ -135,9 +132,7 @@ func TestPositions(t *testing.T) {
 		strings.Repeat("spec.probes[0].", 1000): "13:5",
 	} {
 		line, column := positions.Of(path)
-		if got := fmt.Sprintf("%d:%d", line, column); got != want {
-			t.Errorf("position of %q is %s, want %s", path, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("position of %q", path), want, fmt.Sprintf("%d:%d", line, column))
 	}
 }
 

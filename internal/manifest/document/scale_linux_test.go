@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seamark-dev/seamark/internal/manifest/document"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // shapes are manifests of about a size in bytes, each with many of one thing.
@@ -80,8 +81,6 @@ func cost(t *testing.T, content string) int64 {
 func processor(t *testing.T) int64 {
 	t.Helper()
 	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &usage))
 	return usage.Utime.Nano() + usage.Stime.Nano()
 }

@@ -4,14 +4,15 @@
 package environ_test
 
 import (
+	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/internal/manifest/environ"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestExpand(t *testing.T) {
@@ -35,9 +36,7 @@ func TestExpand(t *testing.T) {
 		"$()":            "$()",
 		"cost: $5 $(A)$": "cost: $5 a$",
 	} {
-		if got := environ.Expand(text, values); got != want {
-			t.Errorf("Expand(%q) = %q, want %q", text, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("Expand(%q)", text), want, environ.Expand(text, values))
 	}
 }
 
@@ -156,9 +155,7 @@ func TestFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := environ.For(&test.container, sources())
 			want := environ.Environment{Variables: base(test.want), Command: test.command}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("environment (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "environment", want, got)
 		})
 	}
 }
@@ -169,7 +166,5 @@ func TestStatic(t *testing.T) {
 		VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}},
 	}
 	got := environ.Static([]string{"$(A)", "$(IP)", "$(SEAMARK_VOLUME_V)/x"}, container, map[string]string{"v": "/run/v"})
-	if diff := cmp.Diff([]string{"a", "$(IP)", "/run/v/x"}, got); diff != "" {
-		t.Errorf("command (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "command", []string{"a", "$(IP)", "/run/v/x"}, got)
 }

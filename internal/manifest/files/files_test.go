@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestJoin(t *testing.T) {
@@ -32,9 +33,7 @@ func TestJoin(t *testing.T) {
 			if err == nil && test.err != "" || err != nil && err.Error() != test.err {
 				t.Errorf("error %v, want %q", err, test.err)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("names (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "names", test.want, got)
 		})
 	}
 }
@@ -43,37 +42,25 @@ func TestSplit(t *testing.T) {
 	names, pods := files.Split([]string{
 		"game-0", "marker.yaml", "pod/game.yaml", "./folder", "folder/", "pods/game-1", "-", ".", "game.v2", "a.json", "/tmp/a.yml",
 	})
-	if diff := cmp.Diff([]string{"marker.yaml", "./folder", "folder/", "-", ".", "a.json", "/tmp/a.yml"}, names); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"game-0", "pod/game.yaml", "pods/game-1", "game.v2"}, pods); diff != "" {
-		t.Errorf("pods (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "files", []string{"marker.yaml", "./folder", "folder/", "-", ".", "a.json", "/tmp/a.yml"}, names)
+	expect.Equal(t, "pods", []string{"game-0", "pod/game.yaml", "pods/game-1", "game.v2"}, pods)
 }
 
 func TestLoadFiles(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"b.yaml", "a.yml", "c.json", "README.md", "sub/d.yaml", "other", ".e.yaml", ".git/f.yaml"} {
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		expect.NoError(t, os.WriteFile(path, []byte(name), 0o600))
 	}
 	// A ConfigMap is mounted with links to its files. The link to a folder is followed only if it is named.
 	for name, target := range map[string]string{"link": "sub", "sub/g.yaml": "../.e.yaml", "sub/null.yaml": os.DevNull} {
-		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.Symlink(target, filepath.Join(folder, name)))
 	}
 	inputs, err := (&files.Loader{Stdin: strings.NewReader("x")}).Load(
 		t.Context(), []string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var got []string
 	for _, input := range inputs {
 		got = append(got, strings.TrimPrefix(input.Name, folder+"/"))
@@ -106,9 +93,7 @@ func TestVariants(t *testing.T) {
 		for _, input := range inputs {
 			got = append(got, input.Name)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: inputs (-want +got):\n%s", name, diff)
-		}
+		expect.Equal(t, name+": inputs", want, got)
 	}
 }
 
@@ -124,9 +109,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := (&files.Loader{Stdin: test.in}).Load(t.Context(), names)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want %q", err, test.want)
-			}
+			expect.ErrorWith(t, "Load()", test.want, err)
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/internal/manifest/files"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -66,18 +67,14 @@ func write(t *testing.T, content map[string]string) string {
 	folder := t.TempDir()
 	for name, text := range content {
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		var err error
 		if target, isLink := strings.CutPrefix(text, "link:"); isLink {
 			err = os.Symlink(target, path)
 		} else {
 			err = os.WriteFile(path, []byte(text), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	return folder
 }
@@ -95,9 +92,7 @@ func TestNoFieldDownloads(t *testing.T) {
 		}
 		downloads++
 		_, err := files.Build(folder, false)
-		if err == nil || !strings.Contains(err.Error(), refused) {
-			t.Errorf("%s: error %v, want one that says %q", name, err, refused)
-		}
+		expect.ErrorWith(t, name, refused, err)
 		if n.used() {
 			t.Errorf("%s: a download was tried", name)
 		}
@@ -179,9 +174,7 @@ func withAddress(t *testing.T, value any, address string) map[string]string {
 		case reflect.String:
 			v.SetString(address)
 			content, err := yaml.Marshal(root.Interface())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			found[name] = string(content)
 		case reflect.Struct:
 			for i := range v.NumField() {
@@ -213,9 +206,7 @@ func withAddress(t *testing.T, value any, address string) map[string]string {
 				for _, key := range []string{"path", "x"} {
 					v.Set(reflect.ValueOf(map[string]string{key: address}))
 					content, err := yaml.Marshal(root.Interface())
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.NoError(t, err)
 					found[name+"."+key] = string(content)
 				}
 			}
@@ -278,9 +269,7 @@ func TestNoFileDownloads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := write(t, test.content)
 			_, err := build(folder)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one that says %q", err, test.want)
-			}
+			expect.ErrorWith(t, "build", test.want, err)
 			if n.used() {
 				t.Error("a download was tried")
 			}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const definition = `
@@ -50,9 +50,7 @@ spec:
 
 func TestCheck(t *testing.T) {
 	things, err := schema.New([]byte(definition), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for name, test := range map[string]struct {
 		object string
 		want   []string
@@ -89,20 +87,14 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			encoded, err := yaml.YAMLToJSON([]byte(test.object))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var object map[string]any
-			if err := utiljson.Unmarshal(encoded, &object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, utiljson.Unmarshal(encoded, &object))
 			var got []string
 			for _, err := range things.Check(t.Context(), object) {
 				got = append(got, err.Error())
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("errors (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "errors", test.want, got)
 		})
 	}
 }
@@ -123,9 +115,7 @@ func TestNew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := schema.New(test.definition, test.version)
 			if test.want == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				expect.Success(t, err)
 				return
 			}
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
@@ -139,9 +129,7 @@ func TestNew(t *testing.T) {
 // digit, with the comparison of numbers.
 func TestReversedRangesAreRefused(t *testing.T) {
 	sets, err := schema.New(config.Definition("statefulsets.apps.kruise.io"), "v1beta1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	r := rand.New(rand.NewPCG(1, 2))
 	number := func() string { return fmt.Sprintf("%0*d", 1+r.IntN(9), r.IntN([]int{10, 1000, 1e9}[r.IntN(3)])) }
 	cases := []string{"3-5", "5-3", "3-3", "0-0", "10-9", "9-10", "007-7", "8-07", "999999999-999999998", "999999999-999999999", "1-999999999"}
@@ -171,8 +159,6 @@ func TestReversedRangesAreRefused(t *testing.T) {
 		if to < from {
 			want = "spec.reserveOrdinals[1]: must not end below its start"
 		}
-		if got != want {
-			t.Errorf("range %s: error %q, want %q", entry, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("range %s: error", entry), want, got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestAdvice(t *testing.T) {
@@ -53,9 +54,7 @@ func TestAdvice(t *testing.T) {
 		"the wrong type":       {deployment, "spec.containers", "x", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := schema.Advice(test.path, test.of, test.value); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			expect.Equal(t, "Advice", test.want, schema.Advice(test.path, test.of, test.value))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/internal/manifest/shell"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestSplit(t *testing.T) {
@@ -92,9 +93,7 @@ func TestScriptOf(t *testing.T) {
 				t.Fatalf("got %v, %v", got, ok)
 			}
 			if ok {
-				if diff := cmp.Diff(*test.want, got); diff != "" {
-					t.Errorf("script (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "script", *test.want, got)
 			}
 		})
 	}
@@ -158,9 +157,7 @@ func TestDoubt(t *testing.T) {
 		"nothing":                     {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := shell.Doubt(test.command); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			expect.Equal(t, "Doubt", test.want, shell.Doubt(test.command))
 		})
 	}
 }
