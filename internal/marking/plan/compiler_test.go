@@ -158,8 +158,6 @@ func TestMarkers(t *testing.T) {
 func TestCompileRejectsPoliciesForProviderAnnotations(t *testing.T) {
 	for _, key := range []string{v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey} {
 		_, err := plan.Compile(builders.Marker("ns", "web").Probe(builders.Probe("p").Annotation(v1alpha1.ProbeFailed, key, "x")).Build())
-		if err == nil || !strings.Contains(err.Error(), `spec.probes[0].markerPolicy[0].annotations: "`+key+`"`) {
-			t.Errorf("%s: error %v does not name the field and the key", key, err)
-		}
+		expect.ErrorWith(t, key, `spec.probes[0].markerPolicy[0].annotations: "`+key+`"`, err)
 	}
 }

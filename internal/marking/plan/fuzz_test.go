@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -35,9 +34,7 @@ func FuzzNode(f *testing.F) {
 
 		rng.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 		rng.Shuffle(len(compiled), func(i, j int) { compiled[i], compiled[j] = compiled[j], compiled[i] })
-		if diff := cmp.Diff(first, wire(t, plan.Node(pods, compiled, plan.KubernetesDefaults()))); diff != "" {
-			t.Errorf("different order gives a different plan:\n%s", diff)
-		}
+		expect.Equal(t, "different order gives a different plan", first, wire(t, plan.Node(pods, compiled, plan.KubernetesDefaults())))
 		expect.Equal(t, "planned probes", expected(pods, markers), names(got))
 		for _, pod := range pods {
 			one := plan.Pod(pod, compiled, plan.KubernetesDefaults())

@@ -22,9 +22,7 @@ func compile(t testing.TB, markers ...*v1alpha1.PodProbeMarker) []*plan.Marker {
 	compiled := make([]*plan.Marker, 0, len(markers))
 	for _, m := range markers {
 		c, err := plan.Compile(m)
-		if err != nil {
-			t.Fatalf("compile %s: %v", m.Name, err)
-		}
+		expect.NoErrorf(t, err, "compile %s", m.Name)
 		compiled = append(compiled, c)
 	}
 	return compiled
@@ -212,9 +210,7 @@ func TestPodProblems(t *testing.T) {
 			markers := compile(t, builders.Marker("ns", "web").Probe(tc.probe).Build())
 			got := plan.Pod(pod, markers, plan.KubernetesDefaults())
 			expect.Equal(t, "problems", tc.want, got.Problems)
-			if planned, want := len(got.Probes), 1-len(tc.want); planned != want {
-				t.Errorf("%d probes planned, want %d", planned, want)
-			}
+			expect.Equal(t, "probes planned", 1-len(tc.want), len(got.Probes))
 		})
 	}
 }

@@ -145,9 +145,7 @@ func TestMessageTokensOfEachProbe(t *testing.T) {
 		states[count] = known(succeeded, fmt.Sprint(i), 0, 0)
 		var decision report.Decision
 		record, decision = wrote(now, plan, record, states)
-		if written := len(decision.Writes) > 0; written != (i < 4) {
-			t.Errorf("message %d: written: %t", i, written)
-		}
+		expect.Equal(t, fmt.Sprintf("message %d: written", i), i < 4, len(decision.Writes) > 0)
 	}
 	states[other] = known(succeeded, "after", 10, 0)
 	decision := report.Decide(at(10), plan, record, states, nil)

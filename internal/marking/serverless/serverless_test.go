@@ -165,9 +165,7 @@ func TestOfAndNames(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "web"}, annotations.Names()); diff != "" || (serverless.Annotations{}).Names() != nil {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
-	if size, want := annotations.Size(), len("kruise.io/podprobe[]kruise.io/podprobemarker-lista,web"); size != want {
-		t.Errorf("Size() = %d, want %d", size, want)
-	}
+	expect.Equal(t, "Size()", len("kruise.io/podprobe[]kruise.io/podprobemarker-lista,web"), annotations.Size())
 	expect.Equal(t, "Size() without annotations", 0, (serverless.Annotations{}).Size())
 }
 

@@ -203,9 +203,7 @@ func TestReferences(t *testing.T) {
 	slices := []*seamarkv1alpha1.ProbePlan{stored(10), stored(2)}
 	slices[0].ResourceVersion, slices[1].ResourceVersion = "95", "812"
 	value := slicing.FormatReferences(slicing.References(slices))
-	if want := "2:812,10:95"; value != want {
-		t.Errorf("value %q, want %q", value, want)
-	}
+	expect.Equal(t, "value", "2:812,10:95", value)
 	if parsed, valid := slicing.ParseReferences(value); !valid || !maps.Equal(parsed, slicing.References(slices)) {
 		t.Errorf("parsed %v, valid: %t", parsed, valid)
 	}

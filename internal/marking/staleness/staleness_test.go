@@ -129,9 +129,7 @@ func TestNextCheck(t *testing.T) {
 		"all stale":   {outage: staleness.Outage{Cause: staleness.NodeGone, Length: 60 * second}},
 		"ended":       {outage: staleness.Outage{Cause: staleness.NodeGone, Length: 60 * second, Ended: at(-3)}, want: 7 * second},
 	} {
-		if got := tc.outage.NextCheck([]time.Duration{60 * second, 10 * second, 30 * second}, at(0)); got != tc.want {
-			t.Errorf("%s: next check after %s, want %s", name, got, tc.want)
-		}
+		expect.Equal(t, name+": next check after", tc.want, tc.outage.NextCheck([]time.Duration{60 * second, 10 * second, 30 * second}, at(0)))
 	}
 	if running.MakesStale(21*second) || !running.MakesStale(20*second) || (staleness.Outage{Cause: staleness.NotChecked}).MakesStale(0) {
 		t.Error("wrong answer of MakesStale")
