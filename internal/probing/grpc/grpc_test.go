@@ -122,9 +122,7 @@ func TestProbe(t *testing.T) {
 			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
 				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
 			}
-			if want := tc.target.Timeout < timeout; got.TimedOut != want {
-				t.Errorf("TimedOut = %t, want %t", got.TimedOut, want)
-			}
+			expect.Equal(t, "TimedOut", tc.target.Timeout < timeout, got.TimedOut)
 		})
 	}
 }

@@ -34,9 +34,7 @@ const timeout = 10 * time.Second
 func target(t *testing.T, address string, timeout time.Duration) probing.Target {
 	t.Helper()
 	parsed, err := url.Parse(address)
-	if err != nil {
-		t.Fatalf("parse %q: %v", address, err)
-	}
+	expect.NoErrorf(t, err, "parse %q", address)
 	return probing.Target{Handler: probing.HandlerHTTP, Timeout: timeout, HTTP: &probing.HTTP{URL: parsed, Header: http.Header{}, PublishBody: true}}
 }
 
@@ -221,9 +219,7 @@ func TestProbeOfRawServer(t *testing.T) {
 			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
 				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
 			}
-			if want := tc.timeout < timeout; got.TimedOut != want {
-				t.Errorf("TimedOut = %t, want %t", got.TimedOut, want)
-			}
+			expect.Equal(t, "TimedOut", tc.timeout < timeout, got.TimedOut)
 		})
 	}
 }
@@ -239,9 +235,7 @@ func TestProbeLimitsBody(t *testing.T) {
 	})
 	got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, address, timeout))
 	expect.NoError(t, err)
-	if want := (probing.Outcome{Success: true, Message: strings.Repeat("x", 1023)}); got != want {
-		t.Errorf("Probe() = %+v, want %+v", got, want)
-	}
+	expect.Equal(t, "Probe()", probing.Outcome{Success: true, Message: strings.Repeat("x", 1023)}, got)
 }
 
 func TestProbeOverTLS(t *testing.T) {
@@ -255,9 +249,7 @@ func TestProbeOverTLS(t *testing.T) {
 			t.Cleanup(server.Close)
 			got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, server.URL, timeout))
 			expect.NoError(t, err)
-			if want := (probing.Outcome{Success: true, Message: name}); got != want {
-				t.Errorf("Probe() = %+v, want %+v", got, want)
-			}
+			expect.Equal(t, "Probe()", probing.Outcome{Success: true, Message: name}, got)
 		})
 	}
 }

@@ -51,9 +51,7 @@ func TestProbe(t *testing.T) {
 			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
 				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
 			}
-			if want := tc.timeout < time.Second; got.TimedOut != want {
-				t.Errorf("TimedOut = %t, want %t", got.TimedOut, want)
-			}
+			expect.Equal(t, "TimedOut", tc.timeout < time.Second, got.TimedOut)
 			if tc.want && got.Message != "" {
 				t.Errorf("Message = %q, want none", got.Message)
 			}

@@ -43,9 +43,7 @@ func TestReason(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := worker.Reason(errors.New(tc.err)); got != tc.want {
-				t.Errorf("Reason() = %q, want %q", got, tc.want)
-			}
+			expect.Equal(t, "Reason()", tc.want, worker.Reason(errors.New(tc.err)))
 		})
 	}
 }
