@@ -127,9 +127,7 @@ func TestDocumentedDefaults(t *testing.T) {
 			documented++
 			values := map[string]string{}
 			leaves(t, "", own, values)
-			if want := strings.Trim(values[""], "\""); match[1] != want {
-				t.Errorf("%s.%s: documented default %s, want %s", of.Name(), name, match[1], want)
-			}
+			expect.Equal(t, fmt.Sprintf("%s.%s: documented default", of.Name(), name), strings.Trim(values[""], "\""), match[1])
 		}
 	}
 	for _, c := range defaults() {

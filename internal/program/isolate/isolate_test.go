@@ -139,9 +139,7 @@ func check(t *testing.T, document map[string]any, of reflect.Type, path string) 
 	expect.NoError(t, err)
 	refused := kjson.UnmarshalCaseSensitivePreserveInts(encoded, reflect.New(of).Interface()) != nil
 	into, _ := reflect.New(of).Interface().(runtime.Object)
-	if err := isolate.Object(encoded, into); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	expect.NoErrorf(t, isolate.Object(encoded, into), "%s", path)
 	isolated, _ := into.(metav1.Object)
 	record := isolate.Of(isolated)
 	switch {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // maxFiles is the maximum number of files that name a kind and do not belong to it.
@@ -85,9 +86,7 @@ func TestFilesThatNameAKind(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	for _, kind := range kinds.Table() {
 		for reason, files := range otherUses()[kind.Kind] {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -19,6 +18,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // The rows are those of the CustomResourceDefinitions.
@@ -26,9 +26,7 @@ func TestTable(t *testing.T) {
 	for _, kind := range kinds.Table() {
 		t.Run(kind.Kind, func(t *testing.T) {
 			var definition apiextensionsv1.CustomResourceDefinition
-			if err := yaml.Unmarshal(config.Definition(kind.Definition()), &definition); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, yaml.Unmarshal(config.Definition(kind.Definition()), &definition))
 			spec := definition.Spec
 			var stored string
 			var also []string
@@ -49,9 +47,7 @@ func TestTable(t *testing.T) {
 				GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource, ClusterScoped: kind.ClusterScoped, OtherVersions: kind.OtherVersions,
 			}
 			row.HasReplicas = kind.HasReplicas
-			if diff := cmp.Diff(want, row, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("row (-definition +row):\n%s", diff)
-			}
+			expect.Equal(t, "row (-definition +row)", want, row, cmpopts.EquateEmpty())
 			if plural := strings.ToLower(kind.Kind) + "s"; kind.Resource != plural {
 				t.Errorf("resource %s, but the chart and the commands know it as %s: add path=%s to the marker kubebuilder:resource", kind.Resource, plural, plural)
 			}
@@ -95,9 +91,7 @@ func TestControllers(t *testing.T) {
 	}
 	slices.Sort(configured)
 	slices.Sort(given)
-	if diff := cmp.Diff(configured, given); diff != "" {
-		t.Errorf("controllers (-configuration +rows):\n%s", diff)
-	}
+	expect.Equal(t, "controllers (-configuration +rows)", configured, given)
 }
 
 // The manager may grant rights for the kinds whose pods seamark-workloads writes.
@@ -111,24 +105,18 @@ func TestGrantResources(t *testing.T) {
 	allowed := configv1alpha1.GrantResources()
 	slices.Sort(writers)
 	slices.Sort(allowed)
-	if diff := cmp.Diff(allowed, writers); diff != "" {
-		t.Errorf("GrantResources in api/config/v1alpha1/manager_types.go (-resources +rows):\n%s", diff)
-	}
+	expect.Equal(t, "GrantResources in api/config/v1alpha1/manager_types.go (-resources +rows)", allowed, writers)
 }
 
 // manifests returns the manifests of a folder below config/.
 func manifests(t *testing.T, folder string) string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", "..", "..", "config", folder, "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var all strings.Builder
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		all.Write(content)
 	}
 	return all.String()

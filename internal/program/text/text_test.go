@@ -85,9 +85,7 @@ func TestSafe(t *testing.T) {
 			expect.Equal(t, "Safe() of its result", got, text.Safe(got))
 		})
 	}
-	if got, want := text.Line("a\n\n b\x1b[2J\t"), `a b\x1b[2J`; got != want {
-		t.Errorf("line %q, want %q", got, want)
-	}
+	expect.Equal(t, "line", `a b\x1b[2J`, text.Line("a\n\n b\x1b[2J\t"))
 	texttest.Check(t, text.Safe(texttest.Hostile))
 	texttest.Check(t, text.Safe(texttest.Invalid))
 }
