@@ -46,9 +46,7 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := f.get(t, test.method, test.path)
 			var got model.Error
-			if err := json.Unmarshal([]byte(a.body), &got); err != nil {
-				t.Fatalf("body %q: %v", a.body, err)
-			}
+			expect.NoErrorf(t, json.Unmarshal([]byte(a.body), &got), "body %q", a.body)
 			if a.status != test.status || !strings.HasPrefix(got.Error, test.message) || a.header.Get("Content-Type") != "application/json" {
 				t.Errorf("status %d, error %q, want %d, %q", a.status, got.Error, test.status, test.message)
 			}

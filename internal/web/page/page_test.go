@@ -143,7 +143,5 @@ func TestReasonsAreTranslated(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
-		t.Errorf("reasons (-code +page):\n%s", diff)
-	}
+	expect.Equal(t, "reasons (-code +page)", slices.Compact(want), got)
 }
