@@ -287,9 +287,7 @@ func TestRunnableTasks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tasks := []worker.Task{{Key: key, Target: tc.target}}
 			tasks = runnable(tasks, report.States{}, map[identity.Key]bool{key: tc.before})
-			if got := len(tasks) == 1; got != tc.want {
-				t.Errorf("followed: %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, "followed", tc.want, len(tasks) == 1)
 		})
 	}
 }

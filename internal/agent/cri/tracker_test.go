@@ -110,9 +110,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		return condition(), nil
 	})
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	expect.NoErrorf(t, err, "%s", what)
 }
 
 // awaitStream waits until the tracker has opened the event stream.
