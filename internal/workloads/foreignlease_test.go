@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestForeignLeaseOfOpenKruise(t *testing.T) {
@@ -27,9 +28,7 @@ func TestForeignLeaseOfOpenKruise(t *testing.T) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("a"), RenewTime: new(metav1.NewMicroTime(now))},
 	}
 	scheme, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	// installed is the namespace of the Service of OpenKruise's webhooks, if there is one.
 	for name, test := range map[string]struct {
 		namespace, installed string
@@ -53,22 +52,12 @@ func TestForeignLeaseOfOpenKruise(t *testing.T) {
 				metrics: metrics.New(prometheus.NewRegistry()), recorder: record.NewFakeRecorder(1),
 				log: logr.Discard(), now: func() time.Time { return now },
 			}
-			if err := f.look(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if pause.Active() != test.paused {
-				t.Errorf("the pause is active: %t, want %t", pause.Active(), test.paused)
-			}
+			expect.NoError(t, f.look(t.Context()))
+			expect.Equal(t, "the pause is active", test.paused, pause.Active())
 			// Its webhooks are removed before its manager.
-			if err := client.IgnoreNotFound(live.Delete(t.Context(), builders.OpenKruiseWebhook(""))); err != nil {
-				t.Fatal(err)
-			}
-			if err := f.look(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if pause.Active() != test.paused {
-				t.Errorf("without webhooks, the pause is active: %t, want %t", pause.Active(), test.paused)
-			}
+			expect.NoError(t, client.IgnoreNotFound(live.Delete(t.Context(), builders.OpenKruiseWebhook(""))))
+			expect.NoError(t, f.look(t.Context()))
+			expect.Equal(t, "without webhooks, the pause is active", test.paused, pause.Active())
 		})
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -189,12 +189,8 @@ func TestDeletesRequireTheVersionOfTheDecision(t *testing.T) {
 	}, testSet().Object)
 	outcome := x.Execute(t.Context(), testSet(), &planning.Actions{Deletes: []planning.PodDelete{{Pod: pod, Reason: "ScaleIn"}}})
 	want := client.Preconditions{UID: new(types.UID("uid-a")), ResourceVersion: new("12")}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("preconditions (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]types.UID{"uid-a"}, outcome.Deleted); diff != "" {
-		t.Errorf("deleted (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "preconditions", want, got)
+	expect.Equal(t, "deleted", []types.UID{"uid-a"}, outcome.Deleted)
 }
 
 func TestStalledRequestsEnd(t *testing.T) {
@@ -304,9 +300,7 @@ func TestPatchRequests(t *testing.T) {
 			if outcome := x.Execute(t.Context(), testSet(), &planning.Actions{Patches: []planning.PodPatch{tc.patch}}); !outcome.Succeeded() {
 				t.Errorf("outcome %+v", outcome)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "requests", tc.want, got)
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // writes returns an action of each kind that writes an object of the namespace.
@@ -98,9 +99,7 @@ func TestNothingIsWrittenOutsideTheNamespaceOfTheSet(t *testing.T) {
 			}
 			kind := map[string]string{"revision": "controllerrevision", "claim": "persistentvolumeclaim", "pod": "pod", "pull": "imagepulljob"}[action[strings.LastIndexByte(action, ' ')+1:]]
 			want := fmt.Sprintf("refuse to write %s %s/x for %s: it is not in the namespace of the set", kind, test.namespace, test.text)
-			if got := outcome.Failures[0].Err.Error(); got != want {
-				t.Errorf("%s: %s: error %q, want %q", name, action, got, want)
-			}
+			expect.Equal(t, fmt.Sprintf("%s: %s: error", name, action), want, outcome.Failures[0].Err.Error())
 		}
 	}
 }

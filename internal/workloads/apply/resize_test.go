@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // A resize that can never succeed is recorded in the pod, so that it is recreated. One that may
@@ -50,9 +51,7 @@ func TestRefusedResize(t *testing.T) {
 				},
 			}}})
 			got := &corev1.Pod{}
-			if err := live.Get(t.Context(), client.ObjectKeyFromObject(pod), got); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, live.Get(t.Context(), client.ObjectKeyFromObject(pod), got))
 			why := got.Annotations[pub.ResizeRefusedKey]
 			if test.recorded != (why == test.err.Error()) || outcome.Succeeded() != test.recorded || (len(outcome.Written) == 1) != test.recorded {
 				t.Errorf("annotation %q, outcome %+v", why, outcome)

@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // noon returns when the jobs of the tests begin.
@@ -186,12 +187,8 @@ func run(t *testing.T, tests map[string]test) {
 			}
 			before := job.DeepCopy()
 			plan := broadcastjob.New(in)
-			if diff := cmp.Diff(test.want, summary(&plan)); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(before, job); diff != "" {
-				t.Errorf("the plan changed the job:\n%s", diff)
-			}
+			expect.Equal(t, "plan", test.want, summary(&plan))
+			expect.Equal(t, "the plan changed the job", before, job)
 		})
 	}
 }
@@ -334,9 +331,7 @@ func TestMessage(t *testing.T) {
 		Job: job, Nodes: newNodes("a b c d e"), Pods: newPods(t, job, "a=failed b=waits c=runs d=succeeded e=goes"), Now: noon(),
 	})
 	want := "1 of 5 nodes succeeded. 1 failed: a. 2 have a pod that has not ended. 1 of these wait for the scheduler: b. 1 get a pod later."
-	if got := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.BroadcastJobComplete).Message; got != want {
-		t.Errorf("message %q, want %q", got, want)
-	}
+	expect.Equal(t, "message", want, meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.BroadcastJobComplete).Message)
 }
 
 // TestMessageAboutAbsentNodes checks that the nodes are named without which a job goes on.
@@ -346,9 +341,7 @@ func TestMessageAboutAbsentNodes(t *testing.T) {
 		"b?":   "No node that fits the template is ready. 1 are left out, because they are not ready for 5m0s: b.",
 	} {
 		plan := broadcastjob.New(broadcastjob.Input{Guards: builders.Guards(), Job: newJob(), Nodes: newNodes(nodes), Now: noon()})
-		if got := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.BroadcastJobComplete).Message; got != want {
-			t.Errorf("message %q, want %q", got, want)
-		}
+		expect.Equal(t, "message with the nodes "+nodes, want, meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.BroadcastJobComplete).Message)
 	}
 }
 

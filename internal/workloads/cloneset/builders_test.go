@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func now() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
@@ -59,9 +60,7 @@ func newFixture(t testing.TB, replicas int32, change ...func(*v1alpha1.CloneSet)
 	f := &fixture{set: set}
 	plan := func(before ...*appsv1.ControllerRevision) revision.Result {
 		r, err := revision.Plan(revision.Owner{Object: set, Kind: Kind(), Template: &set.Spec.Template}, before, 10, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return r
 	}
 	f.old = plan().Update
@@ -228,9 +227,7 @@ func (f *fixture) input() planning.Input {
 func (f *fixture) plan(t testing.TB) Output {
 	t.Helper()
 	out, err := Plan(f.set, f.input(), f.recreateForClaims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return out
 }
 
@@ -239,9 +236,7 @@ func (f *fixture) plan(t testing.TB) Output {
 func (f *fixture) wantSteps(t *testing.T, want ...string) Output {
 	t.Helper()
 	out := f.plan(t)
-	if got := f.steps(&out); !slices.Equal(got, want) {
-		t.Errorf("step %v, want %v", got, want)
-	}
+	expect.Equal(t, "step", want, f.steps(&out))
 	return out
 }
 

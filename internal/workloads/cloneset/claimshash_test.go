@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // hashed returns claims of which each next one requests twice as much as the one before, from 1Gi.
@@ -52,9 +53,7 @@ func TestHashOfClaimTemplates(t *testing.T) {
 		template := plain.DeepCopy()
 		change(template)
 		got, err := claimsHash([]corev1.PersistentVolumeClaim{*template})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return got
 	}
 	want := hash(func(*corev1.PersistentVolumeClaim) {})
@@ -87,9 +86,7 @@ func TestRevisionsRecordTheClaims(t *testing.T) {
 	}
 	f := newFixture(t, 1, withClaims)
 	want, err := claimsHash(f.set.Spec.VolumeClaimTemplates)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if out := f.plan(t); len(out.UpdateRevisions) > 0 {
 		t.Errorf("revisions %v are updated, want none: the template is the same", out.UpdateRevisions)
 	}

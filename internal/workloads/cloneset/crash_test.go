@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/model"
 )
 
@@ -52,9 +53,7 @@ func TestOneWritePerProcess(t *testing.T) {
 				},
 				Rest: atRest,
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, err)
 			if converged <= len(changes) {
 				t.Errorf("the set does not converge after change %d of %d", converged, len(changes))
 			}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/step"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func created(out *Output) []string {
@@ -33,9 +33,7 @@ func created(out *Output) []string {
 
 func TestStepIsBounded(t *testing.T) {
 	out := newFixture(t, math.MaxInt32).plan(t)
-	if len(out.Creates) != planning.MostCreates {
-		t.Errorf("%d creates, want %d", len(out.Creates), planning.MostCreates)
-	}
+	expect.Equal(t, "creates", planning.MostCreates, len(out.Creates))
 }
 
 func TestNewPodIsComplete(t *testing.T) {
@@ -61,15 +59,11 @@ func TestNewPodIsComplete(t *testing.T) {
 		},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.set, Kind())},
 	}
-	if diff := cmp.Diff(want, pod.ObjectMeta); diff != "" {
-		t.Errorf("metadata (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "metadata", want, pod.ObjectMeta)
 	gates := []corev1.PodReadinessGate{
 		{ConditionType: pub.InPlaceUpdateReady}, {ConditionType: pub.KruisePodReadyConditionType},
 	}
-	if diff := cmp.Diff(gates, pod.Spec.ReadinessGates); diff != "" {
-		t.Errorf("readiness gates (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "readiness gates", gates, pod.Spec.ReadinessGates)
 }
 
 // TestNewPodBecomesNormal schedules a new pod: the write that gives it the condition of its readiness gate changes its state,
@@ -79,9 +73,7 @@ func TestNewPodBecomesNormal(t *testing.T) {
 		f := newFixture(t, 1, preNormal, func(set *v1alpha1.CloneSet) { set.Spec.Template.Labels[match] = value })
 		pod := f.plan(t).Creates[0]
 		f.pods = append(f.pods, pod)
-		if got := pod.Labels[pub.LifecycleStateKey]; got != "PreparingNormal" {
-			t.Errorf("a new pod is in state %s", got)
-		}
+		expect.Equal(t, "state of a new pod", "PreparingNormal", pod.Labels[pub.LifecycleStateKey])
 		if out := f.plan(t); len(out.Patches) > 0 {
 			t.Errorf("a pod that is not scheduled is written: %+v", out.Patches)
 		}
@@ -126,12 +118,8 @@ func TestNames(t *testing.T) {
 				test.change(f.set)
 			}
 			out := f.plan(t)
-			if diff := cmp.Diff(test.want, created(&out)); diff != "" {
-				t.Errorf("names (-want +got):\n%s", diff)
-			}
-			if out.Status.PodSerial != test.serial {
-				t.Errorf("status.podSerial %d, want %d", out.Status.PodSerial, test.serial)
-			}
+			expect.Equal(t, "names", test.want, created(&out))
+			expect.Equal(t, "status.podSerial", test.serial, out.Status.PodSerial)
 		})
 	}
 }
@@ -268,9 +256,7 @@ func TestClaims(t *testing.T) {
 				}
 			}
 			want := [][]string{test.creates, test.createsClaims, test.owners}
-			if diff := cmp.Diff(want, [][]string{created(&out), claims, owners}); diff != "" {
-				t.Errorf("pods, claims and owners of claims (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "pods, claims and owners of claims", want, [][]string{created(&out), claims, owners})
 		})
 	}
 }
@@ -279,9 +265,7 @@ func TestClaims(t *testing.T) {
 // template of a claim was removed.
 func TestPodsOfOldRevisionsKeepRemovedClaims(t *testing.T) {
 	f := newFixture(t, 2, withClaims, partition(1))
-	if err := revision.RecordClaims(f.old, f.set.Spec.VolumeClaimTemplates); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, revision.RecordClaims(f.old, f.set.Spec.VolumeClaimTemplates))
 	f.set.Spec.VolumeClaimTemplates = nil
 	out := f.wantSteps(t, "+new", "+old")
 	for _, pod := range out.Creates {

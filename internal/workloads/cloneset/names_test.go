@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // id returns the instance ID of the number.
@@ -82,9 +83,7 @@ func TestClaimsUnderAQuota(t *testing.T) {
 // TestHugeSerial checks that what a step costs does not depend on the number in an annotation, which users can write.
 func TestHugeSerial(t *testing.T) {
 	out := newFixture(t, 2, withClaims).pod(fmt.Sprintf("a serial=%d", int64(math.MaxInt64))).claim("a, used1").plan(t)
-	if diff := cmp.Diff([]string{"web-used1"}, created(&out)); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "names", []string{"web-used1"}, created(&out))
 }
 
 func TestNamesOfAStepDiffer(t *testing.T) {

@@ -5,11 +5,11 @@ package cloneset
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestPreDownload checks on which nodes the images of an update in place are pulled.
@@ -33,16 +33,12 @@ func TestPreDownload(t *testing.T) {
 			in := f.input()
 			in.PreDownload = true
 			out, err := Plan(f.set, in, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var nodes []string
 			if len(out.CreatePulls) > 0 {
 				nodes = out.CreatePulls[0].Spec.Selector.Names
 			}
-			if !slices.Equal(nodes, tc.want) {
-				t.Errorf("images are pulled on %v, want %v", nodes, tc.want)
-			}
+			expect.Equal(t, "images are pulled on", tc.want, nodes)
 		})
 	}
 }
@@ -75,17 +71,13 @@ func TestPreDownloadFields(t *testing.T) {
 			in := f.input()
 			in.PreDownload = true
 			out, err := Plan(f.set, in, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got := ""
 			if len(out.CreatePulls) > 0 {
 				spec := &out.CreatePulls[0].Spec
 				got = fmt.Sprint(spec.Parallelism, " ", *spec.PullPolicy.TimeoutSeconds)
 			}
-			if got != tc.want {
-				t.Errorf("pulls with %q, want %q", got, tc.want)
-			}
+			expect.Equal(t, "pulls with", tc.want, got)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func progressed(reason string, before time.Duration) *v1alpha1.CloneSetCondition {
@@ -96,12 +97,8 @@ func TestProgressing(t *testing.T) {
 			if test.before != nil && test.before.Reason == want.Reason && test.updated > 0 {
 				want.Message = test.before.Message
 			}
-			if diff := cmp.Diff([]v1alpha1.CloneSetCondition{*want}, out.Status.Conditions); diff != "" {
-				t.Errorf("conditions (-want +got):\n%s", diff)
-			}
-			if out.RequeueAfter != test.requeue {
-				t.Errorf("planned again after %s, want %s", out.RequeueAfter, test.requeue)
-			}
+			expect.Equal(t, "conditions", []v1alpha1.CloneSetCondition{*want}, out.Status.Conditions)
+			expect.Equal(t, "planned again after", test.requeue, out.RequeueAfter)
 			f.set.Status = out.Status
 			if again := f.plan(t).Status; !cmp.Equal(out.Status, again) {
 				t.Errorf("the status changes at the same time (-first +second):\n%s", cmp.Diff(out.Status, again))

@@ -5,7 +5,6 @@ package cloneset
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func partition(n int32) func(*v1alpha1.CloneSet) {
@@ -190,7 +190,5 @@ func TestRounding(t *testing.T) {
 func TestInvalidNumberIsNamed(t *testing.T) {
 	f := newFixture(t, 3, unavailable(percent("many")))
 	_, err := Plan(f.set, f.input(), false)
-	if err == nil || !strings.Contains(err.Error(), `spec.updateStrategy.maxUnavailable: "many" is invalid`) {
-		t.Errorf("error %v, want one that names the field and the value", err)
-	}
+	expect.ErrorWith(t, "Plan()", `spec.updateStrategy.maxUnavailable: "many" is invalid`, err)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestStatusCountsPods(t *testing.T) {
@@ -30,13 +31,9 @@ func TestStatusCountsPods(t *testing.T) {
 		UpdateRevision: f.new.Name, CurrentRevision: f.old.Name, CollisionCount: new(int32), LabelSelector: "app=web",
 	}
 	out := f.plan(t)
-	if diff := cmp.Diff(want, out.Status); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "status", want, out.Status)
 	f.set.Status = out.Status
-	if diff := cmp.Diff(out.Status, f.plan(t).Status); diff != "" {
-		t.Errorf("second status (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "second status", out.Status, f.plan(t).Status)
 }
 
 // TestPodsInOtherStatesAreNotAvailable counts a ready pod in each state.
@@ -200,9 +197,7 @@ func TestFailed(t *testing.T) {
 			status := &v1alpha1.CloneSetStatus{Conditions: test.before}
 			kind := Set(false)
 			kind.Failed(status, test.failures, now())
-			if diff := cmp.Diff(test.want, status.Conditions); diff != "" {
-				t.Errorf("conditions (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "conditions", test.want, status.Conditions)
 		})
 	}
 }
@@ -226,12 +221,8 @@ func TestMessagesDoNotDependOnTheOrderOfPods(t *testing.T) {
 			if len(first.Events) == 0 {
 				t.Fatal("no event")
 			}
-			if diff := cmp.Diff(first.Events, second.Events); diff != "" {
-				t.Errorf("events (-first +second):\n%s", diff)
-			}
-			if diff := cmp.Diff(first.Status.Conditions, second.Status.Conditions); diff != "" {
-				t.Errorf("conditions (-first +second):\n%s", diff)
-			}
+			expect.Equal(t, "events (-first +second)", first.Events, second.Events)
+			expect.Equal(t, "conditions (-first +second)", first.Status.Conditions, second.Status.Conditions)
 		})
 	}
 }
@@ -252,9 +243,7 @@ func TestEvents(t *testing.T) {
 		"Normal SuccessfulUpdatePodInPlace: Started to update 2 pods in place to revision " + f.new.Name + ": web-a, web-b.",
 		"Normal SuccessfulDelete: Deleted 2 pods: web-c, web-d.",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "events", want, got)
 }
 
 func TestOverdueDeletionIsReported(t *testing.T) {
@@ -278,9 +267,7 @@ func TestOverdueDeletionIsReported(t *testing.T) {
 	want := []v1alpha1.CloneSetCondition{{
 		Type: "DeletionOverdue", Status: corev1.ConditionTrue, Reason: "PodsStillTerminating", Message: message, LastTransitionTime: ago(0), LastUpdateTime: ago(0),
 	}}
-	if diff := cmp.Diff(want, out.Status.Conditions); diff != "" {
-		t.Errorf("conditions (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "conditions", want, out.Status.Conditions)
 	if len(out.StatusEvents) != 1 || out.StatusEvents[0].Message() != message {
 		t.Errorf("events %+v, want one with the message", out.StatusEvents)
 	}

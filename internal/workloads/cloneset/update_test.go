@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/template"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // hooked adds an inPlaceUpdate hook that holds pods with the label match, and updates in place.
@@ -263,9 +264,7 @@ func TestDefaultsOfTheTemplateChangeNoPod(t *testing.T) {
 			short := f.set.Spec.Template
 			f.set.Spec.Template = *template.WithDefaults(&short)
 			result, err := revision.Plan(revision.Owner{Object: f.set, Kind: Kind(), Template: &f.set.Spec.Template}, nil, 10, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			f.old, f.new = result.Update, result.Update
 			f.set.Status.CurrentRevision = f.new.Name
 			f.pod("a", f.ofRevision(f.new))
@@ -325,9 +324,7 @@ func TestUpdatesInServiceCount(t *testing.T) {
 
 func TestRefusedResizes(t *testing.T) {
 	state, err := json.Marshal(pub.InPlaceUpdateState{UpdateResources: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	infeasible := func(p *corev1.Pod) {
 		p.Annotations[pub.InPlaceUpdateStateKey] = string(state)
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
@@ -363,9 +360,7 @@ func TestRefusedResizes(t *testing.T) {
 // more events.
 func TestStuckResizeHasOneEvent(t *testing.T) {
 	state, err := json.Marshal(pub.InPlaceUpdateState{UpdateResources: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	f := newFixture(t, 3, all(unavailable(number(1)), inPlace))
 	f.pod("a, b").pod("c Updating", func(p *corev1.Pod) {
 		p.Annotations[pub.InPlaceUpdateStateKey] = string(state)
@@ -385,7 +380,5 @@ func TestStuckResizeHasOneEvent(t *testing.T) {
 			kind.Failed(&f.set.Status, []planning.Failure{{Update: true, Object: "pod a", Pod: "a", Err: errors.New("refused")}}, now())
 		}
 	}
-	if events != 1 {
-		t.Errorf("%d events in 10 steps, want 1", events)
-	}
+	expect.Equal(t, "events in 10 steps", 1, events)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // noon is when the objects are created.
@@ -129,9 +130,7 @@ func (w *world) times(want ...string) {
 	for _, scheduled := range w.started {
 		got = append(got, scheduled.UTC().Format("15:04"))
 	}
-	if !slices.Equal(got, want) {
-		w.Errorf("started %v, want %v", got, want)
-	}
+	expect.Equal(w, "started", want, got)
 }
 
 // scheduled checks the condition.
@@ -174,9 +173,7 @@ func TestOutage(t *testing.T) {
 	w.now = noon.AddDate(1, 0, 0).Add(30 * time.Second)
 	w.step()
 	w.times("12:01", "12:00")
-	if !slices.Equal(w.events, []string{cronjob.ReasonMissedRuns}) {
-		t.Errorf("events %v", w.events)
-	}
+	expect.Equal(t, "events", []string{cronjob.ReasonMissedRuns}, w.events)
 }
 
 func TestDeadline(t *testing.T) {
@@ -209,9 +206,7 @@ func TestPolicies(t *testing.T) {
 			w.finish(w.jobs[0], batchv1.JobComplete)
 			w.step()
 			w.times(test.after...)
-			if len(w.jobs) != test.jobs {
-				t.Errorf("%d jobs, want %d", len(w.jobs), test.jobs)
-			}
+			expect.Equal(t, "jobs", test.jobs, len(w.jobs))
 			if at := w.object.Status.LastSuccessfulTime; at == nil || !at.Time.Equal(w.now.Truncate(time.Second)) {
 				t.Errorf("last success at %v", at)
 			}
@@ -286,9 +281,7 @@ func TestHistory(t *testing.T) {
 	for _, job := range w.jobs {
 		kept = append(kept, job.Annotations[v1alpha1.ScheduledAtKey][11:16])
 	}
-	if want := []string{"12:03", "12:05"}; !slices.Equal(kept, want) {
-		t.Errorf("kept %v, want %v", kept, want)
-	}
+	expect.Equal(t, "kept", []string{"12:03", "12:05"}, kept)
 }
 
 // TestTakeOver continues an object of OpenKruise, whose status has none of Seamark's fields.

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/test/crash"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -60,9 +61,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 func (w *world) join() {
 	w.Helper()
 	if n := 99 - len(w.nodes.List()); n > 75 {
-		if err := w.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", n)}}); err != nil {
-			w.Fatal(err)
-		}
+		expect.NoError(w, w.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", n)}}))
 	}
 }
 
@@ -88,9 +87,7 @@ func (w *world) progress(phase corev1.PodPhase) {
 	}
 	pod := pods[w.Random.IntN(len(pods))]
 	pod.Status.Phase = phase
-	if err := w.API.Status().Update(w.Context(), pod); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, w.API.Status().Update(w.Context(), pod))
 }
 
 // reconcile reconciles the job, and checks that parallelism was not exceeded, and that it stays ended.

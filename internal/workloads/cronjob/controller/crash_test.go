@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/test/crash"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // world is an object that is due every minute, and its Jobs.
@@ -68,9 +69,7 @@ func (w *world) complete() {
 	}
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 	job.Status.CompletionTime = new(metav1.NewTime(w.Now.Truncate(time.Second)))
-	if err := w.API.Status().Update(w.Context(), job); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, w.API.Status().Update(w.Context(), job))
 }
 
 // TestNoSlotStartsTwice loses writes and answers, and delays the cache. In half of the seeds, it ends the process between
@@ -137,7 +136,5 @@ func TestRunsGoOnWhileTheHistoryCannotBeDeleted(t *testing.T) {
 			w.complete()
 		}
 	}
-	if len(w.Created) != 20 {
-		t.Errorf("%d scheduled times were started, want 20", len(w.Created))
-	}
+	expect.Equal(t, "scheduled times that were started", 20, len(w.Created))
 }
