@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/local/process/processtest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const hidingProcesses = 5
@@ -75,14 +76,10 @@ func checkCrash(t *testing.T, manifest func(folder string) string) {
 	crash := exec.Command(os.Args[0])
 	crash.Env = append(os.Environ(), crashManifest+"="+file, "TMPDIR="+temp)
 	crash.Stderr = os.Stderr
-	if err := crash.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, crash.Start())
 	t.Cleanup(func() { _ = crash.Process.Kill() })
 	pids := processtest.PIDs(t, folder, hidingProcesses)
-	if err := crash.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, crash.Process.Signal(syscall.SIGKILL))
 	if err := crash.Wait(); err == nil {
 		t.Fatal("the run was not killed")
 	}

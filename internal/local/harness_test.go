@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/process/processtest"
 	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) {
@@ -92,9 +93,7 @@ type testRun struct {
 func start(t *testing.T, manifests string) *testRun {
 	t.Helper()
 	objects, err := manifest.Read(t.Context(), []document.File{{Name: "test.yaml", Content: []byte(manifests)}}, manifest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &testRun{t: t, cancel: cancel, done: make(chan error, 1), more: make(chan struct{}, 1)}
 	options := local.Options{
@@ -253,7 +252,5 @@ func stateOf(status *corev1.ContainerStatus) string {
 
 func write(t *testing.T, path, contents string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(contents), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(path, []byte(contents), 0o600))
 }

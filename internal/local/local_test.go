@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMarkersSetMarks(t *testing.T) {
@@ -106,9 +106,7 @@ func TestWarnings(t *testing.T) {
 		`test.yaml:33:135: probe d#one: no program "no-such-marker" on this machine`,
 		"test.yaml:23:52: probe b#three does not set a mark on pod p: condition \"a/three\" is set by probe \"three\" of marker \"a\"",
 	}
-	if diff := cmp.Diff(want, r.Warnings()); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "warnings", want, r.Warnings())
 }
 
 // A container of a SidecarSet is a process of the pod, and a probe of a marker can name it.
@@ -173,17 +171,11 @@ func TestMountPathIsNamed(t *testing.T) {
 	} {
 		r.await(want)
 	}
-	if n := r.count("p/missing event Warning VolumeNotMounted"); n != 1 {
-		t.Errorf("%d events of one container, want 1", n)
-	}
+	expect.Equal(t, "events of one container", 1, r.count("p/missing event Warning VolumeNotMounted"))
 	// The program uses the variables, and the probe names one path only, which is below another one.
-	if n := r.count("p/portable event Warning VolumeNotMounted"); n != 1 {
-		t.Errorf("%d events of the container that uses the variables, want 1", n)
-	}
+	expect.Equal(t, "events of the container that uses the variables", 1, r.count("p/portable event Warning VolumeNotMounted"))
 	// The variable in the liveness probe is the folder.
-	if n := r.count("p/probed event Warning VolumeNotMounted /missing/scripts"); n != 0 {
-		t.Errorf("%d events about the volume of the variable, want 0", n)
-	}
+	expect.Equal(t, "events about the volume of the variable", 0, r.count("p/probed event Warning VolumeNotMounted /missing/scripts"))
 }
 
 // The selector of b matches because of a mark of a. The selector of z stops matching because
@@ -241,12 +233,8 @@ func TestSnapshot(t *testing.T) {
 			State: v1alpha1.ProbeFailed, Message: "no", Output: "no", Threshold: 2,
 		},
 	}
-	if diff := cmp.Diff(want, view.Probes, ignored); diff != "" {
-		t.Errorf("probes (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"one"}, view.MarkedLabels); diff != "" {
-		t.Errorf("MarkedLabels (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "probes", want, view.Probes, ignored)
+	expect.Equal(t, "MarkedLabels", []string{"one"}, view.MarkedLabels)
 	if len(view.Logs) != 1 || view.Logs[0].Log.Text != "hello" {
 		t.Errorf("logs are %v, want one line", view.Logs)
 	}
@@ -297,15 +285,9 @@ func TestProbeThatCannotRun(t *testing.T) {
 	r := startMain(t, sleeps, "", marker("typo", "matchLabels: {app: p}",
 		`{name: late, containerName: main, podConditionType: typo/late, probe: {exec: {command: ["`+program+`"]}, periodSeconds: 1}}`))
 	r.await("p/main event Warning KruiseProbeError typo#late: start " + program + ": no such file or directory")
-	if n := r.count("p condition typo/late="); n != 0 {
-		t.Errorf("%d changes of the condition before the first result, want none", n)
-	}
+	expect.Equal(t, "changes of the condition before the first result", 0, r.count("p condition typo/late="))
 	write(t, program+".new", "#!/bin/sh\n")
-	if err := errors.Join(os.Chmod(program+".new", 0o700), os.Rename(program+".new", program)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(os.Chmod(program+".new", 0o700), os.Rename(program+".new", program)))
 	r.await("p condition typo/late=True")
-	if n := r.count("p/main event Warning KruiseProbeError"); n != 1 {
-		t.Errorf("%d events, want 1", n)
-	}
+	expect.Equal(t, "events", 1, r.count("p/main event Warning KruiseProbeError"))
 }

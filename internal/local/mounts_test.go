@@ -4,6 +4,7 @@
 package local
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestNamedMounts(t *testing.T) {
@@ -34,9 +36,7 @@ func TestNamedMounts(t *testing.T) {
 		for _, mount := range named(mounts, strings.Split(text, "\n")) {
 			names = append(names, mount.Name)
 		}
-		if got := strings.Join(names, " "); got != want {
-			t.Errorf("%q names the mounts %q, want %q", text, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("%q names the mounts", text), want, strings.Join(names, " "))
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 	"github.com/seamark-dev/seamark/internal/program/inbox"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestLineWriter(t *testing.T) {
@@ -44,17 +44,13 @@ func TestLineWriter(t *testing.T) {
 					t.Fatalf("wrote %d: %v", n, err)
 				}
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, w.Close())
 			l.inbox.Deliver()
 			var got []string
 			for _, change := range p.logs {
 				got = append(got, change.Log.Text)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("lines (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "lines", test.want, got)
 		})
 	}
 }
@@ -81,9 +77,7 @@ func TestPlainText(t *testing.T) {
 		"long":      {strings.Repeat("x", 5000), strings.Repeat("x", 4096)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := plainText(test.line); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			expect.Equal(t, "plainText", test.want, plainText(test.line))
 		})
 	}
 }
@@ -102,9 +96,7 @@ func TestReasonFirst(t *testing.T) {
 		"network probe":   {probing.HandlerHTTP, "get http://a: b", "get http://a: b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := reasonFirst(worker.Run{Handler: test.handler, Err: errors.New(test.err)}); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			expect.Equal(t, "reasonFirst", test.want, reasonFirst(worker.Run{Handler: test.handler, Err: errors.New(test.err)}))
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/process/processtest"
 	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // freePort returns a port that no process listens on. It is below the range from which the
@@ -58,20 +59,14 @@ spec:
 func TestTakenPortPreventsTheRun(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp4", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
 	manifests := server(1, port, fmt.Sprintf("$(IP):%d", port))
 	objects, err := manifest.Read(t.Context(), []document.File{{Name: "test.yaml", Content: []byte(manifests)}}, manifest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	runner, err := local.New(local.Options{Objects: objects})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	err = runner.Run(context.Background())
 	want := fmt.Sprintf(
 		"port %d of pod web-0 is taken: process local.test (PID %d) listens on 0.0.0.0:%d: stop it, or use another port", port, os.Getpid(), port,
@@ -115,9 +110,7 @@ func TestAnswerOfAnotherProcessIsAFailure(t *testing.T) {
 	r := startMain(t, sleeps, fmt.Sprintf("    readinessProbe: {tcpSocket: {port: %d}, periodSeconds: 1}\n", port))
 	r.await("p/main event Warning Unhealthy Readiness probe failed: ")
 	other, err := net.Listen("tcp4", fmt.Sprintf("0.0.0.0:%d", port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer other.Close()
 	r.await(fmt.Sprintf("p/main event Warning Unhealthy Readiness probe failed: another process answers on port %d: "+
 		"process local.test (PID %d) listens on 0.0.0.0:%d",

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -15,13 +17,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func leased(t *testing.T, count int) *Lease {
 	t.Helper()
 	lease, err := Take(count)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() {
-		if err := lease.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, lease.Close())
 	})
 	if len(lease.Addresses) != count {
 		t.Fatalf("%d addresses, want %d", len(lease.Addresses), count)
@@ -45,23 +43,15 @@ func TestLeasedRangesAreReserved(t *testing.T) {
 	// Take never uses these ranges, so there is no conflict with other runs.
 	const first = 200 << 8
 	held, err := take(first, 2, perBlock+1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if last := held.Addresses[perBlock]; last != netip.MustParseAddr("127.200.1.2") {
 		t.Errorf("first address of the second range is %s, want 127.200.1.2", last)
 	}
 	if _, err := take(first, 2, 1); err == nil {
 		t.Error("reserved ranges were leased")
 	}
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, held.Close())
 	again, err := take(first, 2, 1)
-	if err != nil {
-		t.Fatalf("lease released ranges: %v", err)
-	}
-	if err := again.Close(); err != nil {
-		t.Error(err)
-	}
+	expect.NoErrorf(t, err, "lease released ranges")
+	expect.Success(t, again.Close())
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestBackOff(t *testing.T) {
@@ -50,9 +50,7 @@ func TestBackOff(t *testing.T) {
 				got = append(got, now.Sub(finished))
 				b.restarted("main", finished, now)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("delays (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "delays", test.want, got)
 		})
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestPodMachine(t *testing.T) {
@@ -253,12 +253,8 @@ func TestPodMachine(t *testing.T) {
 			for _, next := range test.steps {
 				next(s)
 			}
-			if diff := cmp.Diff(test.want, s.log); diff != "" {
-				t.Errorf("actions (-want +got):\n%s", diff)
-			}
-			if got := s.machine.Done(); got != test.done {
-				t.Errorf("Done() = %t, want %t", got, test.done)
-			}
+			expect.Equal(t, "actions", test.want, s.log)
+			expect.Equal(t, "Done()", test.done, s.machine.Done())
 		})
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // also adds a container.
@@ -166,9 +167,7 @@ func TestStatus(t *testing.T) {
 			for _, next := range test.steps {
 				next(s)
 			}
-			if diff := cmp.Diff(append(test.want, test.conditions...), format(s.machine.Status(s.now))); diff != "" {
-				t.Errorf("status (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "status", append(test.want, test.conditions...), format(s.machine.Status(s.now)))
 		})
 	}
 }

@@ -8,20 +8,18 @@ import (
 	"net/netip"
 	"os"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestFindOwner(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "127.64.0.2:0", "0.0.0.0:0", "[::1]:0", "[::]:0"} {
 		t.Run(address, func(t *testing.T) {
 			open, err := net.Listen("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			defer open.Close()
 			all, err := All()
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			target := netip.MustParseAddrPort(open.Addr().String())
 			answering := Answering(all, target)
 			if len(answering) != 1 || answering[0].Address != target || answering[0].User != os.Getuid() {

@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var start = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
@@ -92,12 +93,8 @@ func TestPods(t *testing.T) {
 			if problem := pod.Probes[0].Problem; problem != nil {
 				reason = string(problem.Reason)
 			}
-			if diff := cmp.Diff(test.want, fmt.Sprintf("%s %s %v %s", pod.State, pod.Probes[0].Message, pod.Probes[0].Marks, reason)); diff != "" {
-				t.Errorf("pod (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff([]model.Marker{{Namespace: "default", Name: "m", Probes: 1}}, c.Markers); diff != "" {
-				t.Errorf("markers (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "pod", test.want, fmt.Sprintf("%s %s %v %s", pod.State, pod.Probes[0].Message, pod.Probes[0].Marks, reason))
+			expect.Equal(t, "markers", []model.Marker{{Namespace: "default", Name: "m", Probes: 1}}, c.Markers)
 		})
 	}
 }
@@ -106,16 +103,12 @@ func TestPods(t *testing.T) {
 func follow(t *testing.T, s *pagesource.Source, namespace string) func() web.Change {
 	t.Helper()
 	changes, err := s.Open(t.Context(), web.Scope{Namespace: namespace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	next, stop := iter.Pull2(changes)
 	t.Cleanup(stop)
 	return func() web.Change {
 		c, err, _ := next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return c
 	}
 }
@@ -128,9 +121,7 @@ func TestChanges(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		changes, err := s.Open(ctx, web.Scope{Namespace: "default"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		found := 0
 		var last error
 		go func() {
@@ -198,9 +189,7 @@ func TestTimeline(t *testing.T) {
 				Kind: local.KindProbe, Namespace: "default", Pod: "web", Probe: &local.ProbeChange{Type: local.ProbeReadiness, Transition: true},
 			})
 			timeline, err := s.Timeline(t.Context(), web.TimelineQuery{Pod: model.Key{Namespace: "default", Name: "web"}, Since: time.Hour})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var spans []string
 			for _, span := range timeline.Lines[0].Spans {
 				spans = append(spans, fmt.Sprintf("%.0f-%.0f %s", span.Start.Sub(start).Seconds(), span.End.Sub(start).Seconds(), span.Phase))

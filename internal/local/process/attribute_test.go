@@ -6,7 +6,7 @@ package process
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestAttribute(t *testing.T) {
@@ -35,9 +35,7 @@ func TestAttribute(t *testing.T) {
 			for pid, p := range attribute(test.procs, children, known, labelOf) {
 				got[pid] = p.set
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("sets (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "sets", test.want, got)
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/local/process/processtest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) {
@@ -28,13 +29,9 @@ func TestMain(m *testing.M) {
 func keeper(t *testing.T) *process.Keeper {
 	t.Helper()
 	k, err := process.NewKeeper("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() {
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, k.Close())
 	})
 	return k
 }
@@ -51,9 +48,7 @@ func run(t *testing.T, k *process.Keeper, script string, edits ...func(*process.
 		edit(&spec)
 	}
 	p, err := k.Start(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return p, &stdout, &stderr
 }
 
@@ -158,9 +153,7 @@ func TestProcessGetsOnlyItsEnvironmentAndDirectory(t *testing.T) {
 func TestStartErrors(t *testing.T) {
 	k := keeper(t)
 	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/no/such/shell\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(script, []byte("#!/no/such/shell\n"), 0o700))
 	for name, test := range map[string]struct {
 		edit func(*process.Spec)
 		want string
@@ -206,9 +199,7 @@ func TestTerminateReachesTheGroup(t *testing.T) {
 	processtest.PID(t, ready)
 	p.Terminate()
 	await(t, p.Done())
-	if code := p.Exit().Code; code != 5 {
-		t.Errorf("exit code %d, want 5", code)
-	}
+	expect.Equal(t, "exit code", 5, p.Exit().Code)
 	processtest.PID(t, signalled)
 	// Signals to a process that has ended do nothing.
 	p.Terminate()
@@ -222,12 +213,8 @@ func TestCloseKillsAllProcesses(t *testing.T) {
 	p, _, _ := run(t, k, `trap "" TERM HUP; echo $$ >`+leader+`
 		setsid sh -c 'echo $$ >`+daemon+`; exec sleep 1000' & while true; do sleep 0.05; done`)
 	pids := []int{processtest.PID(t, leader), processtest.PID(t, daemon)}
-	if err := os.WriteFile(filepath.Join(k.Folder(), "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(k.Folder(), "file"), nil, 0o600))
+	expect.NoError(t, k.Close())
 	await(t, p.Done())
 	wantEnded(t, pids...)
 	if _, err := os.Stat(k.Folder()); !os.IsNotExist(err) {
@@ -244,9 +231,7 @@ func TestLostReportsKilledReaper(t *testing.T) {
 	p, _, _ := run(t, k, "echo $$ >"+file+"; exec sleep 1000")
 	number, reaper := processtest.PID(t, file), 0
 	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, entry := range entries {
 		command, err := os.ReadFile(entry)
 		if err == nil && strings.HasSuffix(string(command), "\x00"+k.Folder()+"\x00") {
@@ -256,13 +241,9 @@ func TestLostReportsKilledReaper(t *testing.T) {
 	if reaper == 0 {
 		t.Fatal("reaper not found")
 	}
-	if err := syscall.Kill(reaper, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, syscall.Kill(reaper, syscall.SIGKILL))
 	await(t, k.Lost())
-	if err := k.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, k.Close())
 	await(t, p.Done())
 	wantEnded(t, number)
 	if _, err := os.Stat(k.Folder()); !os.IsNotExist(err) {
@@ -291,15 +272,11 @@ func TestProcessesOfAnotherKeeperAreNotKilled(t *testing.T) {
 	run(t, second, escape(file)+"exec sleep 1000")
 	pid := processtest.PID(t, file)
 	<-time.After(200 * time.Millisecond)
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, first.Close())
 	if !processtest.Running(pid) {
 		t.Errorf("process %d was killed", pid)
 	}
-	if err := second.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, second.Close())
 	wantEnded(t, pid)
 }
 
