@@ -8,13 +8,12 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/program/command/commandtest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestInvalidFlags(t *testing.T) {
 	used, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = used.Close() })
 	t.Setenv("NODE_NAME", "")
 	commandtest.Reject(t, newCommand, map[string]commandtest.Case{

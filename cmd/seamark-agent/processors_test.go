@@ -4,8 +4,11 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestProcessors(t *testing.T) {
@@ -22,9 +25,7 @@ func TestProcessors(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := processors(tc.load, tc.most); got != tc.want {
-				t.Errorf("processors = %d, want %d", got, tc.want)
-			}
+			expect.Equal(t, "processors", tc.want, processors(tc.load, tc.most))
 		})
 	}
 }
@@ -41,16 +42,12 @@ func TestAdaptProcessors(t *testing.T) {
 		want int
 	}{{0, 1}, {300, 2}, {5000, 3}, {10, 1}} {
 		adapt(step.load)
-		if got := runtime.GOMAXPROCS(0); got != step.want {
-			t.Errorf("GOMAXPROCS with %v runs per second = %d, want %d", step.load, got, step.want)
-		}
+		expect.Equal(t, fmt.Sprintf("GOMAXPROCS with %v runs per second", step.load), step.want, runtime.GOMAXPROCS(0))
 	}
 	runtime.GOMAXPROCS(3)
 	limited := adaptProcessors(300)
 	limited(5000)
-	if got := runtime.GOMAXPROCS(0); got != 2 {
-		t.Errorf("GOMAXPROCS with a rate of 300 = %d, want 2", got)
-	}
+	expect.Equal(t, "GOMAXPROCS with a rate of 300", 2, runtime.GOMAXPROCS(0))
 	t.Setenv("GOMAXPROCS", "2")
 	if adaptProcessors(10_000) != nil {
 		t.Error("the agent changes GOMAXPROCS although the environment sets it")

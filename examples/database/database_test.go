@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // memory is an election in memory.
@@ -87,9 +90,7 @@ func after(t *testing.T, d time.Duration, want string, replicas ...*replica) {
 			got += "s"
 		}
 	}
-	if got != want {
-		t.Errorf("after %s: roles %s, want %s", d, got, want)
-	}
+	expect.Equal(t, fmt.Sprintf("after %s: roles", d), want, got)
 }
 
 func TestGracefulHandover(t *testing.T) {
@@ -100,13 +101,9 @@ func TestGracefulHandover(t *testing.T) {
 		b, _ := started(t, "db-1", m)
 		after(t, 10*time.Second, "Ps", a, b)
 		stop()
-		if m.record.holder != "" {
-			t.Errorf("holder %q after SIGTERM, want none", m.record.holder)
-		}
+		expect.Equal(t, "holder after SIGTERM", "", m.record.holder)
 		after(t, time.Second, "sP", a, b)
-		if m.record.switches != 1 {
-			t.Errorf("%d switches, want 1", m.record.switches)
-		}
+		expect.Equal(t, "switches", 1, m.record.switches)
 	})
 }
 
@@ -237,20 +234,14 @@ func TestLease(t *testing.T) {
 	if err != nil || !seen.fresh {
 		t.Fatalf("first read: %+v, %v", seen, err)
 	}
-	if err := e.write(t.Context(), seen.give("db-0", time.Unix(7, 0))); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.write(t.Context(), seen.give("db-0", time.Unix(7, 0))))
 	if err := e.write(t.Context(), seen.give("db-1", time.Unix(8, 0))); !errors.Is(err, errOutdated) {
 		t.Errorf("second creation: %v, want errOutdated", err)
 	}
 	seen, err = e.read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := record{holder: "db-0", last: "db-0", since: time.Unix(7, 0), version: seen.version}
-	if diff := cmp.Diff(want, seen, cmp.AllowUnexported(record{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "record", want, seen, cmp.AllowUnexported(record{}))
 }
 
 // TestSuccessorAnnotation checks the annotation that hands the role over.
@@ -264,13 +255,9 @@ func TestSuccessorAnnotation(t *testing.T) {
 	})
 	e := &leaseElection{leases: clientset.CoordinationV1().Leases("ns"), name: "database", duration: 5 * time.Second}
 	seen, err := e.read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := record{holder: "db-0", last: "db-0", successor: "db-1", version: "7"}
-	if diff := cmp.Diff(want, seen, cmp.AllowUnexported(record{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "record", want, seen, cmp.AllowUnexported(record{}))
 }
 
 func TestElectable(t *testing.T) {
@@ -306,9 +293,7 @@ func TestElectable(t *testing.T) {
 func TestRotation(t *testing.T) {
 	now := time.Unix(40, 0)
 	e, err := newRotation(options{name: "a-database-1", rotate: 10 * time.Second, replicas: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	e.now = func() time.Time { return now }
 	for _, want := range []string{"a-database-1", "a-database-2", "a-database-0", "a-database-1"} {
 		r, err := e.read(t.Context())
@@ -348,19 +333,13 @@ func TestServer(t *testing.T) {
 			"/primary": {200, 503}, "/caught-up": {200, 503}, "/ready": {503, 503}, "/status": {200, 200},
 		} {
 			for i, r := range []*replica{a, b} {
-				if code := ask(r, path).Code; code != want[i] {
-					t.Errorf("%s of %s: status %d, want %d", path, r.state.name, code, want[i])
-				}
+				expect.Equal(t, fmt.Sprintf("%s of %s: status", path, r.state.name), want[i], ask(r, path).Code)
 			}
 		}
 		got := status{}
-		if err := json.Unmarshal(ask(b, "/status").Body.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, json.Unmarshal(ask(b, "/status").Body.Bytes(), &got))
 		want := status{Name: "db-1", Version: "v1", Role: "secondary", Primary: "db-0"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "status", want, got)
 	})
 }
 

@@ -4,9 +4,12 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestNotReadyWhileTheRoleMoves announces a successor while other replicas start. db-8 does not exist, so
@@ -32,9 +35,7 @@ func TestNotReadyWhileTheRoleMoves(t *testing.T) {
 				for i, ready := range []bool{false, true} {
 					<-time.After(want[i] - time.Duration(i)*want[0])
 					synctest.Wait()
-					if got := starting.snapshot().joined; got != ready {
-						t.Errorf("after %s: ready %t, want %t", want[i], got, ready)
-					}
+					expect.Equal(t, fmt.Sprintf("after %s: ready", want[i]), ready, starting.snapshot().joined)
 				}
 			})
 		})

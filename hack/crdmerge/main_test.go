@@ -167,9 +167,7 @@ func TestRun(t *testing.T) {
 	parts, crds := t.TempDir(), t.TempDir()
 	refuses := func(what, want string, serve map[string]string) {
 		t.Helper()
-		if err := run(parts, crds, serve); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want one with %q", what, err, want)
-		}
+		expect.ErrorWith(t, what, want, run(parts, crds, serve))
 	}
 	refuses("no part", "no *.yaml in", nil)
 	writeFile(t, filepath.Join(parts, "a+b.yaml"), "properties: {port: {minimum: 1}}")
