@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -71,12 +71,8 @@ func TestHandlers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, Finalizers: test.finalizers}}
-			if got := lifecycle.Held(test.hook, p); got != test.held {
-				t.Errorf("Held = %v, want %v", got, test.held)
-			}
-			if got := lifecycle.Restored(test.hook, p); got != test.restored {
-				t.Errorf("Restored = %v, want %v", got, test.restored)
-			}
+			expect.Equal(t, "Held", test.held, lifecycle.Held(test.hook, p))
+			expect.Equal(t, "Restored", test.restored, lifecycle.Restored(test.hook, p))
 		})
 	}
 }
@@ -146,9 +142,7 @@ func TestEnter(t *testing.T) {
 			if got.Message != test.message || got.Status != test.status {
 				t.Errorf("condition %s %s, want %s %s", got.Status, got.Message, test.status, test.message)
 			}
-			if ready != test.ready {
-				t.Errorf("Ready becomes False: %v, want %v", ready, test.ready)
-			}
+			expect.Equal(t, "Ready becomes False", test.ready, ready)
 			label := patch.Labels[pub.LifecycleStateKey]
 			if (label != nil) != test.label || label != nil && *label != string(test.state) {
 				t.Errorf("labels %v, want the state: %v", patch.Labels, test.label)
@@ -220,9 +214,7 @@ func TestGateOfNewPods(t *testing.T) {
 	} {
 		created := &corev1.Pod{}
 		lifecycle.Create(created, test.hooks, now)
-		if got := planning.HasGate(created, pub.KruisePodReadyConditionType); got != test.want {
-			t.Errorf("%s: readiness gate %v, want %v", name, got, test.want)
-		}
+		expect.Equal(t, name+": readiness gate", test.want, planning.HasGate(created, pub.KruisePodReadyConditionType))
 	}
 }
 
@@ -293,9 +285,7 @@ func TestMerge(t *testing.T) {
 	want := &planning.PodPatch{
 		Pod: p, Reason: "A", Labels: map[string]*string{"x": &one, "y": &two}, Controller: planning.Release,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "merged patch", want, got)
 	if *a.Labels["y"] != "1" {
 		t.Error("Merge changes its receiver")
 	}

@@ -4,7 +4,6 @@
 package nodefit_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func required(requirements ...corev1.NodeSelectorRequirement) *corev1.Affinity {
@@ -66,16 +66,12 @@ func TestNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			template, err := nodefit.Compile(&tc.spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"zone": "1"}}, Spec: corev1.NodeSpec{Taints: tc.taints}}
 			if tc.ready.Type != "" {
 				node.Status.Conditions = []corev1.NodeCondition{tc.ready}
 			}
-			if got := template.Node(node); got != tc.want {
-				t.Errorf("fit is %v, want %v", got, tc.want)
-			}
+			expect.Equal(t, "fit", tc.want, template.Node(node))
 			if why := template.Why(node); (why == "") != (tc.want == nodefit.Yes) {
 				t.Errorf("why is %q with the fit %v", why, tc.want)
 			}
@@ -85,22 +81,16 @@ func TestNode(t *testing.T) {
 
 func TestWhyNamesTheTaintThatMattersMost(t *testing.T) {
 	template, err := nodefit.Compile(&corev1.PodSpec{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{
 		{Key: "a", Effect: corev1.TaintEffectNoSchedule}, {Key: "gpu", Value: "true", Effect: corev1.TaintEffectNoExecute},
 	}}}
-	if got, want := template.Why(node), "the template does not tolerate the taint gpu=true:NoExecute"; got != want {
-		t.Errorf("why is %q, want %q", got, want)
-	}
+	expect.Equal(t, "why", "the template does not tolerate the taint gpu=true:NoExecute", template.Why(node))
 }
 
 func TestCompileNamesTheField(t *testing.T) {
 	_, err := nodefit.Compile(&corev1.PodSpec{Affinity: required(corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn})})
-	if err == nil || !strings.Contains(err.Error(), "nodeSelectorTerms[0].matchExpressions[0].values: Invalid value: null") {
-		t.Errorf("error %v", err)
-	}
+	expect.ErrorWith(t, "Compile()", "nodeSelectorTerms[0].matchExpressions[0].values: Invalid value: null", err)
 }
 
 func TestBoundPodsHaveATarget(t *testing.T) {
@@ -111,13 +101,9 @@ func TestBoundPodsHaveATarget(t *testing.T) {
 	if got := nodefit.Target(&corev1.Pod{Spec: spec}); got != "a" || len(spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 {
 		t.Errorf("target %q of %+v", got, spec.Affinity.NodeAffinity)
 	}
-	if got := nodefit.Target(&corev1.Pod{Spec: *template}); got != "" {
-		t.Errorf("a pod that is not bound has the target %q", got)
-	}
+	expect.Equal(t, "a pod that is not bound has the target", "", nodefit.Target(&corev1.Pod{Spec: *template}))
 	spec.NodeName = "b"
-	if got := nodefit.Target(&corev1.Pod{Spec: spec}); got != "b" {
-		t.Errorf("a scheduled pod has the target %q", got)
-	}
+	expect.Equal(t, "a scheduled pod has the target", "b", nodefit.Target(&corev1.Pod{Spec: spec}))
 }
 
 // readyAfter returns the condition of readiness that changed to the status at this time after the node's creation.
@@ -141,9 +127,7 @@ func TestUnready(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fit, err := nodefit.Compile(&corev1.PodSpec{Tolerations: tc.tolerations})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			since, got := fit.Unready(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.conditions}})
 			if got != tc.want || got && !since.Equal(time.Time{}.Add(time.Hour)) {
 				t.Errorf("unready is %t since %v, want %t", got, since, tc.want)
@@ -167,9 +151,7 @@ func TestJoins(t *testing.T) {
 		"lost after it was ready": {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionUnknown, time.Hour)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := nodefit.Joins(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.conditions}}); got != tc.want {
-				t.Errorf("joins is %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, "joins", tc.want, nodefit.Joins(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.conditions}}))
 		})
 	}
 }

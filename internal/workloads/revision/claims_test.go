@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // templatesOf returns templates with the names, which are separated by spaces.
@@ -41,18 +41,12 @@ func TestClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rev := &appsv1.ControllerRevision{}
 			for _, templates := range []string{test.recorded, test.again} {
-				if err := revision.RecordClaims(rev, templatesOf(templates)); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, revision.RecordClaims(rev, templatesOf(templates)))
 			}
-			if diff := cmp.Diff(templatesOf(test.want), revision.Claims(rev, templatesOf(test.set))); diff != "" {
-				t.Errorf("templates (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "templates", templatesOf(test.want), revision.Claims(rev, templatesOf(test.set)))
 			older := &appsv1.ControllerRevision{}
 			all := revision.AllClaims([]*appsv1.ControllerRevision{older, rev, older, rev}, templatesOf(test.set))
-			if diff := cmp.Diff(templatesOf(test.want), all); diff != "" {
-				t.Errorf("templates of all revisions (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "templates of all revisions", templatesOf(test.want), all)
 		})
 	}
 }
@@ -66,8 +60,6 @@ func TestRecordsOfClaimsThatDoNotCount(t *testing.T) {
 	}
 	for _, text := range []string{"x", "{}", `[{"metadata":{}}]`, "null"} {
 		rev.Annotations = map[string]string{pub.RevisionClaimTemplatesKey: text}
-		if diff := cmp.Diff(templatesOf("a"), revision.Claims(rev, templatesOf("a"))); diff != "" {
-			t.Errorf("templates with the record %s (-want +got):\n%s", text, diff)
-		}
+		expect.Equal(t, "templates with the record "+text, templatesOf("a"), revision.Claims(rev, templatesOf("a")))
 	}
 }

@@ -4,13 +4,14 @@
 package revision_test
 
 import (
+	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestEncoderGivesTheRevisionOfEachTemplate(t *testing.T) {
@@ -21,8 +22,6 @@ func TestEncoderGivesTheRevisionOfEachTemplate(t *testing.T) {
 		want := plan(t, owner(each), nil, 10, nil).Update
 		o := owner(each)
 		o.Encoder = encoder
-		if diff := cmp.Diff(want, plan(t, o, nil, 10, nil).Update); diff != "" {
-			t.Errorf("revision of template %d (-without encoder +with):\n%s", i, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("revision of template %d (-without encoder +with)", i), want, plan(t, o, nil, 10, nil).Update)
 	}
 }

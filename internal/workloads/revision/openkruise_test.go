@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestRevisionIsThatOfOpenKruise compares contents and names with those that OpenKruise 1.9 writes. The
@@ -27,14 +28,10 @@ func TestRevisionIsThatOfOpenKruise(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			wanted, read := &corev1.PodTemplateSpec{}, func(ending string) []byte {
 				content, err := os.ReadFile(filepath.Join("testdata", file+ending))
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				return content
 			}
-			if err := yaml.UnmarshalStrict(read(".yaml"), wanted); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, yaml.UnmarshalStrict(read(".yaml"), wanted))
 			created := plan(t, owner(wanted), nil, 10, nil).Create
 			if diff := cmp.Diff(string(read(".json")), string(created.Data.Raw)); diff != "" || created.Name != name {
 				t.Errorf("revision %s, want %s; Data (-want +got):\n%s", created.Name, name, diff)

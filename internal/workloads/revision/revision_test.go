@@ -20,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	podtemplate "github.com/seamark-dev/seamark/internal/workloads/template"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func template(image string) *corev1.PodTemplateSpec {
@@ -55,9 +56,7 @@ func plan(
 ) revision.Result {
 	t.Helper()
 	result, err := revision.Plan(o, revisions, limit, inUse)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return result
 }
 
@@ -69,9 +68,7 @@ func TestNewRevisionIsComplete(t *testing.T) {
 	}
 	wanted := `{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null,"labels":{"app":"web"}},` +
 		`"spec":{"containers":[{"image":"a:1","name":"main","resources":{}}]}}}}`
-	if diff := cmp.Diff(wanted, string(got.Data.Raw)); diff != "" {
-		t.Errorf("Data (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "Data", wanted, string(got.Data.Raw))
 	hash := revision.Hash(got.Name)
 	yes := true
 	meta := metav1.ObjectMeta{
@@ -83,9 +80,7 @@ func TestNewRevisionIsComplete(t *testing.T) {
 			Controller: &yes, BlockOwnerDeletion: &yes,
 		}},
 	}
-	if diff := cmp.Diff(meta, got.ObjectMeta); diff != "" {
-		t.Errorf("metadata (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "metadata", meta, got.ObjectMeta)
 	if got.Revision != 1 || strings.Contains(hash, "-") {
 		t.Errorf("revision %d with hash %q", got.Revision, hash)
 	}
@@ -191,9 +186,7 @@ func TestPlan(t *testing.T) {
 				}
 				got.update = ""
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "plan", test.want, got, cmp.AllowUnexported(want{}))
 			if again := revision.Begun(result.Update).Equal(o.Now); again != (test.want.number > 3) {
 				t.Errorf("the update began at %s, now is %s", revision.Begun(result.Update), o.Now)
 			}
@@ -289,9 +282,7 @@ func TestEqualIgnoresNothingThatMatters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := template("a:1")
 			test.change(changed)
-			if got := revision.Equal(first, history(t, changed)[0].Data.Raw); got != test.equal {
-				t.Errorf("Equal = %v, want %v", got, test.equal)
-			}
+			expect.Equal(t, "Equal", test.equal, revision.Equal(first, history(t, changed)[0].Data.Raw))
 		})
 	}
 	one, thousand := template("a:1"), template("a:1")
@@ -306,12 +297,8 @@ func TestTemplate(t *testing.T) {
 	wanted := template("a:1")
 	wanted.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"memory": resource.MustParse("1Gi")}
 	got, err := revision.Template(history(t, wanted)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(wanted, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "template", wanted, got)
 	for name, data := range map[string]string{
 		"empty": "", "not JSON": "{", "no template": `{"spec":{}}`, "wrong type": `{"spec":{"template":[]}}`,
 	} {
@@ -340,9 +327,7 @@ func TestIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{}
 			pod.Labels = map[string]string{"controller-revision-hash": test.label}
-			if got := revision.Is(pod, test.name); got != test.want {
-				t.Errorf("Is = %v, want %v", got, test.want)
-			}
+			expect.Equal(t, "Is", test.want, revision.Is(pod, test.name))
 		})
 	}
 }

@@ -15,14 +15,13 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/workloads/schedule"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func parse(tb testing.TB, text, zone string) schedule.Schedule {
 	tb.Helper()
 	s, err := schedule.Parse(text, zone)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	return s
 }
 
@@ -73,9 +72,7 @@ func TestSlots(t *testing.T) {
 func at(tb testing.TB, text string) time.Time {
 	tb.Helper()
 	parsed, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	return parsed
 }
 
@@ -182,13 +179,9 @@ func random(r *rand.Rand, zone *time.Location) (string, *walk) {
 func zones(t *testing.T) []string {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	archive, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib/time/zoneinfo.zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer archive.Close()
 	var names []string
 	for _, file := range archive.File {
@@ -207,9 +200,7 @@ func TestZones(t *testing.T) {
 	changes, times := 0, 0
 	for _, name := range zones(t) {
 		zone, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for next := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); next.Year() < 2040; {
 			_, end := next.In(zone).ZoneBounds()
 			if end.IsZero() {
