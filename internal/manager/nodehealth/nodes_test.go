@@ -5,8 +5,8 @@ package nodehealth
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,21 +27,11 @@ import (
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
-// store is a synced informer.
-type store struct{ toolscache.Indexer }
-
-func (s store) GetIndexer() toolscache.Indexer { return s.Indexer }
-func (s store) HasSynced() bool                { return true }
-
-func newStore(t *testing.T, objects ...client.Object) store {
+func newStore(t *testing.T, objects ...client.Object) fakeapi.Store {
 	t.Helper()
-	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-	err := errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.AgentIndexers("seamark-system")))
-	for _, object := range objects {
-		err = errors.Join(err, indexer.Add(object))
-	}
-	expect.NoError(t, err)
-	return store{indexer}
+	indexers := gather.PodIndexers()
+	maps.Copy(indexers, gather.AgentIndexers("seamark-system"))
+	return fakeapi.NewStore(t, indexers, objects)
 }
 
 // Only nodes whose states are not current are remembered, with one timer each, whatever the number of pods.
