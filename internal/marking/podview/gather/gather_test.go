@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -162,28 +161,10 @@ func TestReaderReturnsErrorsOfTheClient(t *testing.T) {
 	}
 }
 
-// store is an informer with fixed objects.
-type store struct {
-	toolscache.Indexer
-	synced bool
-}
+// filling is an informer that is not synced.
+type filling struct{ fakeapi.Store }
 
-func (s *store) GetIndexer() toolscache.Indexer { return s.Indexer }
-func (s *store) HasSynced() bool                { return s.synced }
-
-func newStore(t testing.TB, synced bool, objects ...client.Object) *store {
-	t.Helper()
-	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
-		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
-	})
-	expect.NoError(
-		t, errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.MarkerIndexers()), indexer.AddIndexers(gather.SliceIndexers())),
-	)
-	for _, object := range objects {
-		expect.NoError(t, indexer.Add(object))
-	}
-	return &store{Indexer: indexer, synced: synced}
-}
+func (filling) HasSynced() bool { return false }
 
 func report(node string, number int) *seamarkv1alpha1.ProbeReport {
 	return &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%d", node, number)}, NodeName: node}
@@ -203,14 +184,17 @@ func TestReaderListsFromSyncedStores(t *testing.T) {
 	}
 	synced := gather.Reader{
 		Client: broken{}, Compiler: plan.NewCompiler(),
-		Stores: gather.Stores{Pods: newStore(t, true, pods...), Markers: newStore(t, true, markers...), Slices: newStore(t, true, reports...)},
+		Stores: gather.Stores{
+			Pods: fakeapi.NewStore(t, gather.PodIndexers(), pods), Markers: fakeapi.NewStore(t, gather.MarkerIndexers(), markers),
+			Slices: fakeapi.NewStore(t, gather.SliceIndexers(), reports),
+		},
 	}
 	all := fakeapi.Client(t, slices.Concat(pods, markers, reports)...).WithIndex(&corev1.Pod{}, gather.NodeNameField, func(object client.Object) []string {
 		return []string{object.(*corev1.Pod).Spec.NodeName} //nolint:forcetypeassert // a panic fails the test
 	}).Build()
 	bare := gather.Reader{Client: all, Compiler: plan.NewCompiler()}
-	unsynced := bare
-	unsynced.Stores = gather.Stores{Pods: newStore(t, false), Markers: newStore(t, false), Slices: newStore(t, false)}
+	unsynced, empty := bare, filling{fakeapi.NewStore[any](t, nil, nil)}
+	unsynced.Stores = gather.Stores{Pods: empty, Markers: empty, Slices: empty}
 	for name, r := range map[string]gather.Reader{
 		"synced": synced, "not synced": unsynced, "no stores": bare,
 	} {

@@ -97,7 +97,7 @@ func TestMarkersOfLabels(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	operators := []metav1.LabelSelectorOperator{metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist}
 	for range 300 {
-		markers := newStore(t, true)
+		markers := fakeapi.NewStore[any](t, gather.MarkerIndexers(), nil)
 		for i := range 6 {
 			marker := builders.Marker("ns", fmt.Sprint("m", i)).Probe(builders.Probe("p")).Build()
 			marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: randomLabels(random)}
@@ -127,7 +127,7 @@ func TestMarkersOfLabels(t *testing.T) {
 // BenchmarkMarkersOf finds the markers of a pod among 300. The floor is a namespace with one marker.
 func BenchmarkMarkersOf(b *testing.B) {
 	finding := func(markers int) func() {
-		stored := newStore(b, true)
+		stored := fakeapi.NewStore[any](b, gather.MarkerIndexers(), nil)
 		for i := range markers {
 			marker := builders.Marker("ns", fmt.Sprint("m", i)).Selector("app", fmt.Sprint(i)).Probe(builders.Probe("p")).Build()
 			expect.NoError(b, stored.Add(marker))
