@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // TestHashesOfASet checks when which annotations are written.
@@ -51,7 +51,7 @@ func TestHashesOfASet(t *testing.T) {
 					return err
 				},
 			}).Build()})
-			c.Revisions = newStore(t, toolscache.Indexers{}, revision)
+			c.Revisions = fakeapi.NewStore(t, nil, []any{revision})
 			c.Pause.Set(test.yields)
 			set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "set", Annotations: test.annotations}}
 			if err := c.annotate(t.Context(), set, test.force); err != nil {

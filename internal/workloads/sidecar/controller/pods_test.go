@@ -11,40 +11,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 	"github.com/seamark-dev/seamark/test/floor/podevents"
 )
 
-// indexed is an informer with objects.
-type indexed struct{ toolscache.Indexer }
-
-// GetIndexer implements reconciler.Store.
-func (i indexed) GetIndexer() toolscache.Indexer { return i.Indexer }
-
-func newStore(t testing.TB, indexers toolscache.Indexers, objects ...any) indexed {
-	t.Helper()
-	store := indexed{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers)}
-	for _, object := range objects {
-		if err := store.Add(object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return store
-}
-
 // newNamespaces returns namespaces with these names.
-func newNamespaces(t *testing.T, names ...string) indexed {
+func newNamespaces(t *testing.T, names ...string) fakeapi.Store {
 	t.Helper()
 	var all []any
 	for _, name := range names {
 		all = append(all, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"games": "true"}}})
 	}
-	return newStore(t, toolscache.Indexers{}, all...)
+	return fakeapi.NewStore(t, nil, all)
 }
 
 // TestExcludedNamespaces checks that pods are updated and counted where they are injected.
@@ -115,7 +98,7 @@ func TestPodsThatAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := New(Options{Namespace: "seamark-system", ExcludedNamespaces: []string{"db"}})
-			c.Namespaces, c.Sets = newNamespaces(t, "games", "web", "db"), newStore(t, SetIndexers(), set)
+			c.Namespaces, c.Sets = newNamespaces(t, "games", "web", "db"), fakeapi.NewStore(t, SetIndexers(), []any{set})
 			// The pods have been counted.
 			c.states.update(set, func(s *setState) {
 				s.generation, s.uninjected, s.selector = 1, 0, labels.SelectorFromSet(set.Status.InForce.Selector.MatchLabels)
@@ -135,7 +118,7 @@ func TestPodsThatAreCounted(t *testing.T) {
 // BenchmarkPodWithoutSidecarSet has 100 sets that select all pods of other namespaces.
 func BenchmarkPodWithoutSidecarSet(b *testing.B) {
 	c := New(Options{Namespace: "seamark-system"})
-	c.Sets = newStore(b, SetIndexers())
+	c.Sets = fakeapi.NewStore[any](b, SetIndexers(), nil)
 	for i := range 100 {
 		set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("set-", i)}}
 		set.Status.InForce = &v1alpha1.SidecarSetInForce{Namespace: fmt.Sprint("ns-", i), Selector: &metav1.LabelSelector{}}
@@ -182,7 +165,7 @@ func TestSetsThatMove(t *testing.T) {
 	after := before.DeepCopy()
 	after.Status.InForce.Generation, after.Status.InForce.Namespace = 2, "web"
 	c := New(Options{})
-	c.Sets = newStore(t, SetIndexers(), after)
+	c.Sets = fakeapi.NewStore(t, SetIndexers(), []any{after})
 	c.states.update(after, func(s *setState) { s.generation, s.uninjected = 2, 0 })
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()

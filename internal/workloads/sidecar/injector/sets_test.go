@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -25,14 +24,11 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+	"github.com/seamark-dev/seamark/test/expect"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 const own = "seamark-system"
-
-// indexed is a cache of sets.
-type indexed struct{ toolscache.Indexer }
-
-func (i indexed) GetIndexer() toolscache.Indexer { return i.Indexer }
 
 // acceptedSet returns a set of the namespace games that selects the app, with its revision.
 func acceptedSet(t *testing.T, app string) (*v1alpha1.SidecarSet, *appsv1.ControllerRevision) {
@@ -69,17 +65,15 @@ func newSets(t *testing.T, cached, stored *v1alpha1.SidecarSet, calls intercepto
 	if err != nil {
 		t.Fatal(err)
 	}
-	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers())
+	sets := fakeapi.NewStore[any](t, indexers(), nil)
 	if cached != nil {
-		if err := indexer.Add(cached); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, sets.Add(cached))
 	}
 	if stored != nil {
 		others = append(others, stored)
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(others...).WithInterceptorFuncs(calls).Build()
-	return newAccepted(indexed{indexer}, api, api, own)
+	return newAccepted(sets, api, api, own)
 }
 
 // TestEntriesAreNewerThanTheCache asks for pods that an entry selects: what the cache says about other pods than these
