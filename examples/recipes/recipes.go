@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-//go:embed */README.md */*.yaml
+//go:embed */README.md */*.yaml */players/*.yaml
 var files embed.FS
 
 // Names returns the names of the recipes in alphabetical order.

@@ -214,7 +214,7 @@ func (o *Options) create(path string, content []byte) error {
 	file, err := os.OpenFile(path, mode, 0o644)
 	switch {
 	case errors.Is(err, os.ErrExist):
-		return fmt.Errorf("--output: %s exists: use another name, or --force to overwrite it", path)
+		return existsError(path)
 	case err != nil:
 		return exit.Failure(fmt.Errorf("--output: %w", err))
 	}
@@ -223,4 +223,8 @@ func (o *Options) create(path string, content []byte) error {
 		return exit.Failure(fmt.Errorf("--output: write %s: %w", path, err))
 	}
 	return nil
+}
+
+func existsError(path string) error {
+	return fmt.Errorf("--output: %s exists: use another name, or --force to overwrite it", path)
 }

@@ -326,13 +326,13 @@ func TestFile(t *testing.T) {
 // A recipe is written with the content that the tests run, and is not overwritten.
 func TestRecipe(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "mine")
-	args := []string{"init", "--recipe", "etcd", "-o", folder}
+	args := []string{"init", "--recipe", "openttd", "-o", folder}
 	stdout, stderr, code := clitest.Execute(t, New, "", args...)
 	if code != exit.OK || stdout != "" || !strings.HasPrefix(stderr, "Wrote "+folder) {
 		t.Fatalf("exit code %d, output %q, errors %q", code, stdout, stderr)
 	}
-	for _, name := range []string{"marker.yaml", "statefulset.yaml", "guard.yaml"} {
-		want, err := os.ReadFile(filepath.Join("../../../examples/recipes/etcd", name))
+	for _, name := range []string{"marker.yaml", "servers.yaml", "guard.yaml", "players/players.yaml"} {
+		want, err := os.ReadFile(filepath.Join("../../../examples/recipes/openttd", name))
 		expect.NoError(t, err)
 		got, err := os.ReadFile(filepath.Join(folder, name))
 		expect.NoError(t, err)
@@ -342,9 +342,10 @@ func TestRecipe(t *testing.T) {
 	if err != nil || !strings.Contains(string(page), "kubectl apply -f "+folder) || strings.Contains(string(page), "](../") {
 		t.Errorf("error %v, page:\n%s", err, page)
 	}
+	expect.NoError(t, os.Remove(filepath.Join(folder, "guard.yaml")))
 	_, stderr, code = clitest.Execute(t, New, "", args...)
-	if code != exit.Usage || !strings.Contains(stderr, "--force") {
-		t.Errorf("second time: exit code %d, errors %q", code, stderr)
+	if _, err := os.Stat(filepath.Join(folder, "guard.yaml")); code != exit.Usage || !strings.Contains(stderr, "--force") || err == nil {
+		t.Errorf("second time: exit code %d, errors %q, file that was missing: %v", code, stderr, err)
 	}
 	_, stderr, code = clitest.Execute(t, New, "", append(args, "--force")...)
 	expect.Equal(t, "exit code with --force: "+stderr, exit.OK, code)

@@ -37,22 +37,32 @@ func (o *Options) writeRecipe() error {
 		return fmt.Errorf("--recipe: %q does not exist: must be one of %s", o.Recipe, strings.Join(recipes.Names(), ", "))
 	}
 	folder := cmp.Or(o.File, o.Recipe)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return exit.Failure(fmt.Errorf("--output: %w", err))
-	}
-	// The files of a recipe have no folders.
-	entries, err := fs.ReadDir(files, ".")
+	// All files, or none: with a part of them, the next attempt would fail at these.
+	paths := map[string]string{}
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return exit.Failure(err)
+		}
+		paths[name] = filepath.Join(folder, name)
+		if _, err := os.Lstat(paths[name]); err == nil && !o.Force {
+			return existsError(paths[name])
+		}
+		return nil
+	})
 	if err != nil {
-		return exit.Failure(fmt.Errorf("read recipe: %w", err))
+		return err
 	}
-	for _, entry := range entries {
-		content, err := fs.ReadFile(files, entry.Name())
+	for name, path := range paths {
+		content, err := fs.ReadFile(files, name)
 		if err != nil {
 			return exit.Failure(fmt.Errorf("read recipe: %w", err))
 		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return exit.Failure(fmt.Errorf("--output: %w", err))
+		}
 		content = bytes.ReplaceAll(content, []byte("](../../../"), []byte("]("+repository))
 		content = bytes.ReplaceAll(content, []byte("examples/recipes/"+o.Recipe), []byte(folder))
-		if err := o.create(filepath.Join(folder, entry.Name()), content); err != nil {
+		if err := o.create(path, content); err != nil {
 			return err
 		}
 	}
