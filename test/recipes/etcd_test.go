@@ -26,9 +26,12 @@ func etcd() program {
 	}
 }
 
-// runEtcd updates three members. Then a follower loses its data, and is replaced as a member: it gets all writes again.
+// runEtcd updates three members. Then the leader is cut off from both followers: without a quorum, the guard holds it. Then a follower
+// loses its data, and is replaced as a member: it gets all writes again.
 func runEtcd(s *suite) {
 	after, writer := s.upgrade(etcd())
+	s.leavesNoFollower(after.primary)
+	after = s.atRest(etcd(), "v2")
 	lost := s.others(etcd(), after.primary)[0]
 	address := "http://" + s.clusterIP(lost) + ":2380"
 	s.Kubectl("delete", "pod", lost)
@@ -49,6 +52,23 @@ func runEtcd(s *suite) {
 	})
 	s.atRest(etcd(), "v2")
 	s.nothingLost(etcd(), writer, lost)
+}
+
+// leavesNoFollower cuts the leader off from the others until it does not lead any more: it must not be marked as a follower, which may
+// be stopped.
+func (s *suite) leavesNoFollower(leader string) {
+	s.Helper()
+	for _, other := range s.others(etcd(), leader) {
+		defer s.cutOff(other)()
+	}
+	s.Eventually("a member without a role", func(context.Context) error {
+		pod := s.Pod(leader)
+		return await.ErrorIf(etcd().role(pod) != "unknown", "%s has the labels %v", leader, pod.Labels)
+	})
+	out, err := s.TryKubectl(s.Context(), "delete", "pod", leader, "--dry-run=server")
+	if err == nil || !strings.Contains(out+err.Error(), "etcd-leader guards it") {
+		s.Errorf("deletion of a member without a quorum: error %v, want one of the guard: %s", err, out)
+	}
 }
 
 // etcdStanding returns the leader and its term.
