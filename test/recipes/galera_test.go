@@ -6,6 +6,7 @@ package recipes
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	_ "github.com/go-sql-driver/mysql" // The driver of MariaDB.
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -87,6 +89,10 @@ func (s *suite) noSecondCluster() {
 	})
 	healOne()
 	healTwo()
+	slow.Success(s, "the nodes reach each other", func(ctx context.Context) error {
+		size, err := s.exec(ctx, "galera-1", "mariadb", "mariadb", "--execute", "SHOW STATUS LIKE 'wsrep_cluster_size'")
+		return errors.Join(err, await.ErrorIf(!strings.HasSuffix(strings.TrimSpace(size), "3"), "%q", size))
+	})
 	// Not all nodes that had the last quorum are back: somebody must say that those that are left are the cluster.
 	s.setGlobal("galera-1", "wsrep_provider_options = 'pc.bootstrap=1'")
 	s.synced("v2")
