@@ -129,19 +129,23 @@ func ViewOptions() podview.Options {
 	return podview.Options{Defaults: plan.KubernetesDefaults(), Serverless: true}
 }
 
-func newReading(reader client.Reader, query Query) *reading {
-	options := ViewOptions()
-	pods := podview.NewPodTrimmer(options)
-	if query.Controllers {
+// PodTrimmer returns what trims the pods of the query.
+func (q Query) PodTrimmer() *podview.PodTrimmer {
+	pods := podview.NewPodTrimmer(ViewOptions())
+	if q.Controllers {
 		pods = pods.WithControllers()
 	}
-	if query.Statuses {
+	if q.Statuses {
 		pods = pods.WithStatuses()
 	}
-	input := probestatus.NewInput(options)
+	return pods
+}
+
+func newReading(reader client.Reader, query Query) *reading {
+	input := probestatus.NewInput(ViewOptions())
 	input.Statuses = query.Statuses
 	return &reading{
-		query: query, reader: reader, pods: pods, plans: podview.NewPlanTrimmer(), slices: map[string][]*seamarkv1alpha1.ProbePlan{},
+		query: query, reader: reader, pods: query.PodTrimmer(), plans: podview.NewPlanTrimmer(), slices: map[string][]*seamarkv1alpha1.ProbePlan{},
 		snapshot: Snapshot{Input: input},
 	}
 }

@@ -61,7 +61,10 @@ func (c *Collection[T]) Delete(object any) error {
 }
 
 // Replace replaces all objects. They are trimmed already.
-func (c *Collection[T]) Replace(objects []any, _ string) error {
+func (c *Collection[T]) Replace(objects []any, _ string) error { return c.replace("", objects) }
+
+// replace replaces the objects of the namespace, or all if it is empty.
+func (c *Collection[T]) replace(namespace string, objects []any) error {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	listed := make(map[types.NamespacedName]bool, len(objects))
@@ -75,13 +78,27 @@ func (c *Collection[T]) Replace(objects []any, _ string) error {
 			c.put(item)
 		}
 	}
+	c.removeOthers(namespace, listed)
+	return nil
+}
+
+// removeOthers removes the objects of the namespace, or of all if it is empty, that are not listed. It requires the lock.
+func (c *Collection[T]) removeOthers(namespace string, listed map[types.NamespacedName]bool) {
 	for key := range c.Items {
-		if !listed[key] {
+		if !listed[key] && (namespace == "" || key.Namespace == namespace) {
 			c.remove(key)
 		}
 	}
-	return nil
 }
+
+// part is the part of a collection that one resource fills: the objects of a namespace, or all if it is empty.
+type part[T client.Object] struct {
+	*Collection[T]
+	namespace string
+}
+
+// Replace replaces the objects of the namespace.
+func (p part[T]) Replace(objects []any, _ string) error { return p.replace(p.namespace, objects) }
 
 // Resync does nothing.
 func (c *Collection[T]) Resync() error { return nil }

@@ -49,11 +49,12 @@ func (r Resource) From(list client.ObjectList) Resource {
 	return r
 }
 
-// ResourceOf returns the source of a collection: the objects of the resource in the namespace, or in all
-// if it is empty or the resource has none, that the options select. The list is an empty one.
+// ResourceOf returns the objects of the resource that the options select, in the namespace, or in all if it
+// is empty or the resource has none. They fill the collection, which may have several resources in different
+// namespaces. The list is an empty one.
 func ResourceOf[T client.Object](resource permission.Resource, namespace string, list client.ObjectList, store *Collection[T], which ...client.ListOption) Resource {
 	return Resource{
-		resource: resource, namespace: namespace, which: append(which, client.InNamespace(namespace)), store: store,
+		resource: resource, namespace: namespace, which: append(which, client.InNamespace(namespace)), store: part[T]{store, namespace},
 		newList: func() client.ObjectList {
 			empty, _ := list.DeepCopyObject().(client.ObjectList)
 			return empty
@@ -91,6 +92,16 @@ type feed struct {
 // ends.
 func Follow(ctx context.Context, c client.WithWatch, sources []Resource, lacks func(permission.Missing) error, notify func(line string)) (stop func(), err error) {
 	return follow(ctx, c, sources, lacks, newHealth(notify))
+}
+
+// FollowAllowed is Follow for a caller that shows no lines to a user. refused is called with the error if the
+// API server refuses a request after all sources are watched.
+func FollowAllowed(
+	ctx context.Context, c client.WithWatch, sources []Resource, lacks func(permission.Missing) error, refused func(error),
+) (stop func(), err error) {
+	health := newHealth(func(string) {})
+	health.refused = refused
+	return follow(ctx, c, sources, lacks, health)
 }
 
 // follow is Follow, and records in health which requests fail.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
@@ -19,7 +21,9 @@ import (
 // concurrent use.
 type health struct {
 	notify func(message string)
-	mu     sync.Mutex
+	// refused is called for an error that means that the user may not read a resource any more. It is optional.
+	refused func(error)
+	mu      sync.Mutex
 	// failed are the last errors of the watches that fail.
 	failed map[permission.Resource]error
 }
@@ -30,6 +34,9 @@ func newHealth(notify func(message string)) *health {
 
 // fails records that a request for the resource has failed.
 func (h *health) fails(resource permission.Resource, err error) {
+	if h.refused != nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
+		h.refused(err)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.failed) == 0 {

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -26,35 +25,34 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
-// Watch has the current rows. Its methods are for one goroutine.
+// Watch has the current rows. Its methods are for one goroutine, except Lacks.
 type Watch struct {
-	objects *objects
-	rows    table
+	*objects
+	rows table
 	// Stop ends the watch and waits for its requests.
 	Stop func()
 }
+
+// NewWatch returns the watch of a query without objects, for Follow.
+func NewWatch(query cluster.Query) *Watch { return &Watch{objects: newObjects(query), rows: table{}} }
 
 // Start reads what the query selects, and then watches it until the context is canceled or Stop is
 // called. A resource that the user may not list or watch, or that is not installed, is no error:
 // see Snapshot. The line for the user is that of Follow.
 func Start(ctx context.Context, c client.WithWatch, query cluster.Query, notify func(line string)) (*Watch, error) {
-	w := &Watch{objects: newObjects(query), rows: table{}}
+	w := NewWatch(query)
 	var err error
-	if w.Stop, err = Follow(ctx, c, w.sources(query), w.objects.lacks, notify); err != nil {
+	if w.Stop, err = Follow(ctx, c, append(w.Namespaced(query), w.States(query)...), w.Lacks, notify); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// sources returns the resources with what the query selects of them.
-func (w *Watch) sources(query cluster.Query) []Resource {
-	var pods []client.ListOption
+// Namespaced returns the pods of the query, and the markers and guards of its namespace. The options select pods too.
+func (w *Watch) Namespaced(query cluster.Query, pods ...client.ListOption) []Resource {
 	fields := client.MatchingFields{}
-	var ofNode, named []client.ListOption
 	if query.Node != "" {
 		fields[gather.NodeNameField] = query.Node
-		ofNode = append(ofNode, client.MatchingFields{gather.SliceNodeField: query.Node})
-		named = append(named, client.MatchingFields{metav1.ObjectNameField: query.Node})
 	}
 	if len(query.Names) == 1 {
 		fields[metav1.ObjectNameField] = query.Names[0]
@@ -65,42 +63,50 @@ func (w *Watch) sources(query cluster.Query) []Resource {
 	if query.Selector != nil {
 		pods = append(pods, client.MatchingLabelsSelector{Selector: query.Selector})
 	}
-	o := w.objects
-	all := []Resource{
-		ResourceOf(permission.Pods, query.Namespace, &corev1.PodList{}, o.pods, pods...),
-		ResourceOf(permission.Markers, query.Namespace, &v1alpha1.PodProbeMarkerList{}, o.markers),
-		ResourceOf(permission.Nodes, "", cluster.MetadataList(corev1.SchemeGroupVersion.WithKind("Node")), o.nodes, named...),
-		ResourceOf(permission.Plans, "", &v1alpha1.NodePodProbeList{}, o.plans, named...),
-		ResourceOf(permission.PlanSlices, "", &seamarkv1alpha1.ProbePlanList{}, o.slices, ofNode...),
-		ResourceOf(permission.Reports, "", &seamarkv1alpha1.ProbeReportList{}, o.reports, ofNode...),
+	resources := []Resource{
+		ResourceOf(permission.Pods, query.Namespace, &corev1.PodList{}, w.pods, pods...),
+		ResourceOf(permission.Markers, query.Namespace, &v1alpha1.PodProbeMarkerList{}, w.markers),
 	}
 	if query.Guards {
-		all = append(all, ResourceOf(permission.Budgets, query.Namespace, &policyv1.PodDisruptionBudgetList{}, o.guards, client.MatchingLabels(guard.Labels())))
+		resources = append(resources, ResourceOf(permission.Budgets, query.Namespace, &policyv1.PodDisruptionBudgetList{}, w.guards, client.MatchingLabels(guard.Labels())))
 	}
-	return all
+	return resources
+}
+
+// States returns the nodes, plans and reports of the node of the query, or of all nodes.
+func (w *Watch) States(query cluster.Query) []Resource {
+	var ofNode, named []client.ListOption
+	if query.Node != "" {
+		ofNode = append(ofNode, client.MatchingFields{gather.SliceNodeField: query.Node})
+		named = append(named, client.MatchingFields{metav1.ObjectNameField: query.Node})
+	}
+	return []Resource{
+		ResourceOf(permission.Nodes, "", cluster.MetadataList(corev1.SchemeGroupVersion.WithKind("Node")), w.nodes, named...),
+		ResourceOf(permission.Plans, "", &v1alpha1.NodePodProbeList{}, w.plans, named...),
+		ResourceOf(permission.PlanSlices, "", &seamarkv1alpha1.ProbePlanList{}, w.slices, ofNode...),
+		ResourceOf(permission.Reports, "", &seamarkv1alpha1.ProbeReportList{}, w.reports, ofNode...),
+	}
 }
 
 // Snapshot returns all objects, as cluster.Read does.
-func (w *Watch) Snapshot() *cluster.Snapshot {
-	snapshot, _ := w.objects.take(true)
-	return snapshot
-}
-
-// Changed has a value if Update may return changes.
-func (w *Watch) Changed() <-chan struct{} { return w.objects.signal.Changed() }
+func (w *Watch) Snapshot() *cluster.Snapshot { return w.take(true).Snapshot }
 
 // Update returns the changes since the last call, ordered as Rows. The first call returns all rows.
 // The states are those of the pods that may have changed, and all markers that have no effect.
 func (w *Watch) Update() ([]Change, probestatus.States) {
-	snapshot, pods := w.objects.take(false)
-	for _, pod := range snapshot.Pods {
-		pods = append(pods, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
-	}
-	current := probestatus.List(snapshot.Input)
+	stale, current := w.Take()
+	return w.rows.apply(stale.Pods, current.Rows), current
+}
+
+// Take returns what may have changed since the last call, and the states of the pods among it. The first call returns
+// all pods.
+func (w *Watch) Take() (Stale, probestatus.States) {
+	stale := w.take(false)
+	current := probestatus.List(stale.Snapshot.Input)
 	if waiting := current.Waiting; len(waiting) > 0 {
-		time.AfterFunc(current.RecheckAt.Sub(snapshot.Now), func() { w.objects.recheck(waiting) })
+		time.AfterFunc(current.RecheckAt.Sub(stale.Snapshot.Now), func() { w.recheck(waiting) })
 	}
-	return w.rows.apply(pods, current.Rows), current
+	return stale, current
 }
 
 // Rows returns all rows as of the last Update, in the order of probestatus.List.

@@ -12,6 +12,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
@@ -24,7 +25,7 @@ import (
 
 // objects are the objects that rows depend on, and which rows may have changed.
 type objects struct {
-	signal  *Signal
+	*Signal
 	options podview.Options
 	pods    *Collection[*corev1.Pod]
 	markers *Collection[*v1alpha1.PodProbeMarker]
@@ -39,22 +40,22 @@ type objects struct {
 }
 
 func newObjects(query cluster.Query) *objects {
-	o := &objects{signal: NewSignal(), options: cluster.ViewOptions(), stale: probestatus.NewChanges()}
-	pods, plans := podview.NewPodTrimmer(o.options), podview.NewPlanTrimmer()
+	o := &objects{Signal: NewSignal(), options: cluster.ViewOptions(), stale: probestatus.NewChanges()}
+	plans := podview.NewPlanTrimmer()
 	wanted := func(pod *corev1.Pod) bool { return len(query.Names) == 0 || slices.Contains(query.Names, pod.Name) }
-	o.pods = NewCollection(o.signal, wanted, pods.Trim, o.touch)
-	o.markers = NewCollection(o.signal, All, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, o.touch)
-	o.nodes = NewCollection(o.signal, All, podview.TrimNode, o.touch)
-	o.plans = NewCollection(o.signal, All, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+	o.pods = NewCollection(o, wanted, query.PodTrimmer().Trim, o.touch)
+	o.markers = NewCollection(o, All, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, o.touch)
+	o.nodes = NewCollection(o, All, podview.TrimNode, o.touch)
+	o.plans = NewCollection(o, All, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 		return plans.Trim(planOf(npp, query.Namespace))
 	}, o.touch)
-	o.slices = NewCollection(o.signal, All, func(slice *seamarkv1alpha1.ProbePlan) *seamarkv1alpha1.ProbePlan {
+	o.slices = NewCollection(o, All, func(slice *seamarkv1alpha1.ProbePlan) *seamarkv1alpha1.ProbePlan {
 		return plans.TrimSlice(sliceOf(slice, query.Namespace))
 	}, o.touch)
-	o.reports = NewCollection(o.signal, All, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
+	o.reports = NewCollection(o, All, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
 		return podview.TrimReport(reportOf(report, query.Namespace))
 	}, o.touch)
-	o.guards = NewCollection(o.signal, All, func(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	o.guards = NewCollection(o, All, func(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 		trimmed := guard.Trim(budget)
 		// Its status changes with its pods, and does not matter.
 		trimmed.ResourceVersion = strconv.FormatInt(trimmed.Generation, 10)
@@ -65,8 +66,8 @@ func newObjects(query cluster.Query) *objects {
 
 // recheck records that the rows of the pods may have changed although no object has.
 func (o *objects) recheck(pods []types.NamespacedName) {
-	o.signal.Lock()
-	defer o.signal.Unlock()
+	o.Lock()
+	defer o.Unlock()
 	for _, pod := range pods {
 		o.touch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 	}
@@ -75,7 +76,7 @@ func (o *objects) recheck(pods []types.NamespacedName) {
 // touch records that an object has changed. It requires the lock.
 func (o *objects) touch(object any) {
 	o.stale.Add(object)
-	o.signal.Touch(object)
+	o.Touch(object)
 }
 
 // planOf returns the plan with only the pods of the namespace, or all of them if it is empty.
@@ -123,20 +124,30 @@ func filter[T any](all []T, keep func(*T) bool) []T {
 	return kept
 }
 
-// lacks records a resource that cannot be read.
-func (o *objects) lacks(m permission.Missing) error {
-	o.signal.Lock()
-	defer o.signal.Unlock()
+// Lacks records a resource that cannot be read.
+func (o *objects) Lacks(m permission.Missing) error {
+	o.Lock()
+	defer o.Unlock()
 	o.missing = append(o.missing, m)
 	return nil
 }
 
-// take returns the stale pods with what their rows depend on, and the stale pods that no longer
-// exist. Nothing is stale then. With all, it returns all pods, and leaves what is stale.
-func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.NamespacedName) {
-	o.signal.Lock()
-	defer o.signal.Unlock()
-	snapshot = &cluster.Snapshot{Input: probestatus.NewInput(o.options)}
+// Stale is the part of a watch that may have changed.
+type Stale struct {
+	// Snapshot has the pods that may have changed, what their rows depend on, and all markers.
+	Snapshot *cluster.Snapshot
+	// Pods are the names of these pods, and of those that no longer exist.
+	Pods []types.NamespacedName
+	// Markers is whether markers may have changed.
+	Markers bool
+}
+
+// take returns what is stale. Nothing is stale then. With all, it returns the snapshot of all pods, and leaves what
+// is stale.
+func (o *objects) take(all bool) Stale {
+	o.Lock()
+	defer o.Unlock()
+	snapshot := &cluster.Snapshot{Input: probestatus.NewInput(o.options)}
 	snapshot.Now = time.Now()
 	snapshot.SetMissing(o.missing)
 	nodes := map[string]bool{}
@@ -173,13 +184,12 @@ func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.Names
 		}
 	}
 	if all {
-		return snapshot, nil
+		return Stale{Snapshot: snapshot}
 	}
-	for key := range o.stale.Pods {
-		if _, found := o.pods.Items[key]; !found {
-			gone = append(gone, key)
-		}
+	for _, pod := range snapshot.Pods {
+		o.stale.Pods.Insert(client.ObjectKeyFromObject(pod))
 	}
+	stale := Stale{Snapshot: snapshot, Pods: o.stale.Pods.UnsortedList(), Markers: o.stale.Namespaces.Len() > 0}
 	o.stale = probestatus.NewChanges()
-	return snapshot, gone
+	return stale
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/cli/ui/clustersource"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -41,9 +40,9 @@ func (o *Options) readSets(ctx context.Context, reader client.Reader, namespace 
 		return nil, nil
 	}
 	var unread []permission.Missing
-	for _, kind := range clustersource.SetKinds() {
+	for _, kind := range live.SetKinds() {
 		err := cluster.Each(ctx, reader, kind.NewList(), func(object client.Object) {
-			all = append(all, clustersource.SetOf(kind.Kind, object))
+			all = append(all, live.SetOf(kind.Kind, object))
 		}, client.InNamespace(namespace))
 		missing, failure := cluster.MissingOf(err, "list", permission.Resource(kind.Definition()), namespace)
 		if failure != nil {
@@ -66,7 +65,7 @@ func (o *Options) warnOfSets(unread []permission.Missing) {
 			resources[missing.Verb], namespace = append(resources[missing.Verb], string(missing.Resource)), missing.Namespace
 		}
 	}
-	if len(unread) == len(clustersource.SetKinds()) {
+	if len(unread) == len(live.SetKinds()) {
 		which = "sets"
 	}
 	var reasons []string
@@ -86,35 +85,10 @@ func (o *Options) followSets(ctx context.Context, connection cluster.Connection,
 	if !o.showsSets() {
 		return func() []model.Set { return nil }, func() {}, nil
 	}
-	signal := live.NewSignal()
-	collections := map[string]*live.Collection[client.Object]{}
-	var resources []live.Resource
-	kinds := map[permission.Resource]string{}
-	var unread []permission.Missing
-	for _, kind := range clustersource.SetKinds() {
-		collections[kind.Kind] = live.NewCollection(signal, live.All, clustersource.TrimSet, signal.Touch)
-		resource := permission.Resource(kind.Definition())
-		kinds[resource] = kind.Kind
-		resources = append(resources, live.ResourceOf(resource, connection.Namespace, kind.NewList(), collections[kind.Kind]))
-	}
-	stop, err = live.Follow(ctx, connection.Client, resources, func(missing permission.Missing) error {
-		signal.Lock()
-		defer signal.Unlock()
-		unread = append(unread, missing)
-		delete(collections, kinds[missing.Resource]) // It may have been listed, and would not change.
-		return nil
-	}, notices.Add)
-	o.warnOfSets(unread)
-	return func() (all []model.Set) {
-		signal.Lock()
-		defer signal.Unlock()
-		for kind, sets := range collections {
-			for _, object := range sets.Items {
-				all = append(all, clustersource.SetOf(kind, object))
-			}
-		}
-		return all
-	}, stop, err
+	found := live.NewSets(live.NewSignal())
+	stop, err = live.Follow(ctx, connection.Client, found.Resources(connection.Namespace), found.Lacks, notices.Add)
+	o.warnOfSets(found.Unread)
+	return found.List, stop, err
 }
 
 // maxSetMessage is the maximum length of the message of a set in its row, in bytes.

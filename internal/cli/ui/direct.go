@@ -5,6 +5,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -12,25 +13,17 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/cluster/eventlog"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/ui/clustersource"
+	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/ui/objects"
-	"github.com/seamark-dev/seamark/internal/marking/podview"
-	viewgather "github.com/seamark-dev/seamark/internal/marking/podview/gather"
-	"github.com/seamark-dev/seamark/internal/program/guard"
-	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	webui "github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
@@ -85,7 +78,7 @@ func (d *direct) access() webui.Access {
 	}
 }
 
-// Open starts to watch the namespaces of the scope, each with its own caches.
+// Open starts to watch the namespaces of the scope.
 func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.Changes, error) {
 	namespaces, err := d.visible.scopes(ctx, scope.Namespace)
 	if exit.Code(err) == exit.Access {
@@ -94,25 +87,33 @@ func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.Changes, er
 	if err != nil {
 		return nil, err
 	}
-	w := &watching{direct: d, full: scope.Full}
 	// It also ends when the API server refuses a watch.
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	scopes := make([]webui.Changes, 0, len(namespaces))
-	for _, namespace := range namespaces {
-		changes, err := w.open(namespace)
-		if err != nil {
-			w.end()
-			return nil, err
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := newWatching(namespaces, scope.Full)
+	lacks := func(missing permission.Missing) error {
+		if w.needs(missing) {
+			return d.refusal(ctx, missing.String())
 		}
-		scopes = append(scopes, changes)
+		return errors.Join(w.sets.Lacks(missing), w.Lacks(missing))
 	}
-	if len(scopes) > 1 {
-		return merge(scopes, w.end), nil
+	stop, err := live.FollowAllowed(ctx, d.connection.Client, w.resources(), lacks, func(err error) { cancel(d.refusal(ctx, err.Error())) })
+	if err != nil {
+		cancel(nil)
+		return nil, err
 	}
 	return func(yield func(webui.Change, error) bool) {
-		defer w.end()
-		scopes[0](yield)
+		defer stop()
+		defer cancel(nil)
+		webui.Follow(ctx, w.Signal.Changed(), w.change)(yield)
 	}, nil
+}
+
+// refusal returns the end of a scope that the user may not read any more, and finds out what the user may read now.
+func (d *direct) refusal(ctx context.Context, message string) error {
+	if optional, err := cluster.Try(ctx, d.connection.Client, "", permission.States()...); err == nil {
+		d.full.Store(len(optional.Missing) == 0)
+	}
+	return &webui.Refusal{Status: http.StatusForbidden, Message: message}
 }
 
 // Timeline reads one pod and its events.
@@ -125,7 +126,7 @@ func (d *direct) Timeline(ctx context.Context, query webui.TimelineQuery) (model
 		return model.Timeline{}, &webui.Refusal{Status: http.StatusForbidden, Message: err.Error()}
 	}
 	snapshot.Now = d.now()
-	return clustersource.Timeline(snapshot.Input, query, func() ([]corev1.Event, error) {
+	return timeline(snapshot.Input, query, func() ([]corev1.Event, error) {
 		events, err := eventlog.OfObject(ctx, d.connection.Client, query.Pod.Namespace, "Pod", query.Pod.Name)
 		if apierrors.IsForbidden(err) {
 			err = fmt.Errorf("no permission to list events in namespace %s, so only the last change is known", query.Pod.Namespace)
@@ -134,36 +135,15 @@ func (d *direct) Timeline(ctx context.Context, query webui.TimelineQuery) (model
 	})
 }
 
-// cacheOptions returns caches of only what the scope needs.
-func (d *direct) cacheOptions(namespace string, sets []kinds.Kind) cache.Options {
-	c := d.connection.Client
-	inNamespace := fields.Everything()
-	if namespace != "" {
-		inNamespace = fields.OneTermEqualSelector("metadata.namespace", namespace)
+// timeline returns the timeline of the only pod of the input. It lists the events of the pod if this has
+// probes. If they cannot be listed, the error is the note of the timeline.
+func timeline(in probestatus.Input, query webui.TimelineQuery, list func() ([]corev1.Event, error)) (model.Timeline, error) {
+	rows := probestatus.List(in).Rows
+	if len(rows) == 0 {
+		return model.Timeline{}, webui.NotFound(query.Pod)
 	}
-	plans := podview.NewPlanTrimmer()
-	options := cache.Options{
-		Scheme: c.Scheme(), Mapper: c.RESTMapper(),
-		ReaderFailOnMissingInformer:  true,
-		DefaultUnsafeDisableDeepCopy: new(true),
-		DefaultTransform:             cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {
-				Field:     fields.AndSelectors(inNamespace, viewgather.LivePods()),
-				Transform: podview.Transform(podview.NewPodTrimmer(cluster.ViewOptions()).WithControllers().Trim),
-			},
-			&v1alpha1.PodProbeMarker{}: {Field: inNamespace},
-			&policyv1.PodDisruptionBudget{}: {
-				Field: inNamespace, Label: guard.Labels().AsSelector(), Transform: podview.Transform(guard.Trim),
-			},
-			viewgather.NewNode():           {Transform: podview.Transform(podview.TrimNode)},
-			&v1alpha1.NodePodProbe{}:       {Transform: podview.Transform(plans.Trim)},
-			&seamarkv1alpha1.ProbePlan{}:   {Transform: podview.Transform(plans.TrimSlice)},
-			&seamarkv1alpha1.ProbeReport{}: {Transform: podview.Transform(podview.TrimReport)},
-		},
-	}
-	for i := range sets {
-		options.ByObject[sets[i].New()] = cache.ByObject{Field: inNamespace, Transform: podview.Transform(clustersource.TrimSet)}
-	}
-	return options
+	events, incomplete := list()
+	timeline := model.TimelineOf(in.Pods[0], rows, history.ParseEvents(events), incomplete, query.Since, in.Now)
+	timeline.Events = model.EventsOf(events, in.Pods[0].UID)
+	return timeline, nil
 }

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -117,60 +116,4 @@ func TestNamespacesOf(t *testing.T) {
 			t.Errorf("%q: %s, want %s", flag, got, want)
 		}
 	}
-}
-
-// follow returns the changes of a scope that a test sends, until ctx ends.
-func follow(ctx context.Context, sent <-chan web.Change) web.Changes {
-	return func(yield func(web.Change, error) bool) {
-		for {
-			select {
-			case change := <-sent:
-				if !yield(change, nil) {
-					return
-				}
-			case <-ctx.Done():
-				yield(web.Change{}, ctx.Err())
-				return
-			}
-		}
-	}
-}
-
-func TestMerge(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	a, b := make(chan web.Change, 3), make(chan web.Change, 3)
-	marker := func(name string) []model.Marker { return []model.Marker{{Namespace: name, Name: "m"}} }
-	sets := func(name string, count int) *model.Sets {
-		found := &model.Sets{Note: "note of " + name}
-		for range count {
-			found.Sets = append(found.Sets, model.Set{SetID: model.SetID{Namespace: name}})
-		}
-		found.Total = count
-		return found
-	}
-	a <- web.Change{All: true, Pods: []model.Pod{{Key: "a/1"}}, Markers: marker("a"), Sets: sets("a", 1)}
-	b <- web.Change{All: true, Pods: []model.Pod{{Key: "b/1"}}, Markers: marker("b"), Sets: sets("b", 1)}
-	var got []string
-	for change, err := range merge([]web.Changes{follow(ctx, a), follow(ctx, b)}, cancel) {
-		text := fmt.Sprintf("all=%t pods=%d removed=%v markers=%d", change.All, len(change.Pods), change.Removed, len(change.Markers))
-		if change.Sets != nil {
-			text += fmt.Sprintf(" sets=%d of %d, %s", len(change.Sets.Sets), change.Sets.Total, change.Sets.Note)
-		}
-		if err != nil {
-			text = err.Error()
-		}
-		got = append(got, text)
-		switch len(got) {
-		case 1:
-			b <- web.Change{Removed: []string{"b/1"}, Sets: sets("b", 2)}
-		case 2:
-			a <- web.Change{Markers: []model.Marker{}}
-		case 3:
-			cancel()
-		}
-	}
-	expect.Equal(t, "changes", []string{
-		"all=true pods=2 removed=[] markers=2 sets=2 of 2, note of a", "all=false pods=0 removed=[b/1] markers=0 sets=3 of 3, note of a",
-		"all=false pods=0 removed=[] markers=1", "context canceled",
-	}, got)
 }

@@ -14,10 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
@@ -85,8 +83,6 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			// What the caches log is shown on the page, or as an error of the command.
-			ctrllog.SetLogger(logr.Discard())
 			return o.Run(ctx)
 		},
 	}
