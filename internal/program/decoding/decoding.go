@@ -31,13 +31,11 @@ import (
 
 // Server is where informers read custom resources.
 type Server struct {
-	// Config and HTTP connect to the API server. Without HTTP, a client is created.
+	// Config and HTTP connect to the API server.
 	Config *rest.Config
 	HTTP   *http.Client
 	Scheme *runtime.Scheme
 	Mapper meta.RESTMapper
-	// Namespace is the only one that is read, or empty.
-	Namespace string
 }
 
 // Source returns what lists and watches the objects of the type of a custom resource, or nil if it is no custom
@@ -63,8 +61,7 @@ func (s Server) Source(object runtime.Object) (toolscache.ListerWatcher, error) 
 		return nil, fmt.Errorf("create a list of %s: %w", kind.Kind, err)
 	}
 	request := func(options metav1.ListOptions) *rest.Request {
-		namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace && s.Namespace != ""
-		return reader.Get().NamespaceIfScoped(s.Namespace, namespaced).Resource(mapping.Resource.Resource).VersionedParams(&options, metav1.ParameterCodec)
+		return reader.Get().Resource(mapping.Resource.Resource).VersionedParams(&options, metav1.ParameterCodec)
 	}
 	return &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -85,13 +82,7 @@ func (s Server) client(version schema.GroupVersion) (rest.Interface, error) {
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	connection, err := s.HTTP, error(nil)
-	if connection == nil {
-		if connection, err = rest.HTTPClientFor(config); err != nil {
-			return nil, fmt.Errorf("create the client of %s: %w", version, err)
-		}
-	}
-	reader, err := rest.RESTClientForConfigAndClient(config, connection)
+	reader, err := rest.RESTClientForConfigAndClient(config, s.HTTP)
 	if err != nil {
 		return nil, fmt.Errorf("create the client of %s: %w", version, err)
 	}
