@@ -68,7 +68,8 @@ func (w *Watch) Namespaced(query cluster.Query, pods ...client.ListOption) []Res
 		ResourceOf(permission.Markers, query.Namespace, &v1alpha1.PodProbeMarkerList{}, w.markers),
 	}
 	if query.Guards {
-		resources = append(resources, ResourceOf(permission.Budgets, query.Namespace, &policyv1.PodDisruptionBudgetList{}, w.guards, client.MatchingLabels(guard.Labels())))
+		guards := client.MatchingLabels(guard.Labels())
+		resources = append(resources, ResourceOf(permission.Budgets, query.Namespace, &policyv1.PodDisruptionBudgetList{}, w.guards, guards))
 	}
 	return resources
 }
