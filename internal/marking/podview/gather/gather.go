@@ -8,6 +8,7 @@ package gather
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,14 +91,7 @@ func (r Reader) MarkersOf(ctx context.Context, namespace string, of ...map[strin
 // modified.
 func (r Reader) MarkerObjects(ctx context.Context, namespace string) ([]*v1alpha1.PodProbeMarker, error) {
 	stored := lookup{store: r.Stores.Markers, index: toolscache.NamespaceIndex, value: namespace}
-	if stored.isReady() {
-		return list[*v1alpha1.PodProbeMarker](stored)
-	}
-	var found v1alpha1.PodProbeMarkerList
-	if err := r.Client.List(ctx, &found, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list markers of namespace %s: %w", namespace, err)
-	}
-	return pointers(found.Items), nil
+	return read[*v1alpha1.PodProbeMarker](ctx, r, stored, &v1alpha1.PodProbeMarkerList{}, "markers of namespace "+namespace, client.InNamespace(namespace))
 }
 
 // Pod returns the view of the pod. The markers are those of its namespace.
@@ -168,26 +162,16 @@ func (r Reader) Slices(ctx context.Context, node string) ([]*seamarkv1alpha1.Pro
 	if node == "" {
 		return nil, nil
 	}
-	if stored := (lookup{store: r.Stores.Slices, index: SliceNodeIndex, value: NodeKey(node)}); stored.isReady() {
-		return list[*seamarkv1alpha1.ProbeReport](stored)
-	}
-	var reports seamarkv1alpha1.ProbeReportList
-	if err := r.Client.List(ctx, &reports, client.MatchingFields{SliceNodeField: node}); err != nil {
-		return nil, fmt.Errorf("list ProbeReports of node %s: %w", node, err)
-	}
-	return pointers(reports.Items), nil
+	stored := lookup{store: r.Stores.Slices, index: SliceNodeIndex, value: NodeKey(node)}
+	return read[*seamarkv1alpha1.ProbeReport](
+		ctx, r, stored, &seamarkv1alpha1.ProbeReportList{}, "ProbeReports of node "+node, client.MatchingFields{SliceNodeField: node})
 }
 
 // ProbePlans returns the ProbePlans of the node. They must not be modified.
 func (r Reader) ProbePlans(ctx context.Context, node string) ([]*seamarkv1alpha1.ProbePlan, error) {
-	if stored := (lookup{store: r.Stores.Plans, index: SliceNodeIndex, value: NodeKey(node)}); stored.isReady() {
-		return list[*seamarkv1alpha1.ProbePlan](stored)
-	}
-	var plans seamarkv1alpha1.ProbePlanList
-	if err := r.Client.List(ctx, &plans, client.MatchingFields{SliceNodeField: node}); err != nil {
-		return nil, fmt.Errorf("list ProbePlans of node %s: %w", node, err)
-	}
-	return pointers(plans.Items), nil
+	stored := lookup{store: r.Stores.Plans, index: SliceNodeIndex, value: NodeKey(node)}
+	return read[*seamarkv1alpha1.ProbePlan](
+		ctx, r, stored, &seamarkv1alpha1.ProbePlanList{}, "ProbePlans of node "+node, client.MatchingFields{SliceNodeField: node})
 }
 
 // NodePlan returns the NodePodProbe of the node with the whole plan, as slicing.Assemble does, or nil if
@@ -203,12 +187,11 @@ func (r Reader) NodePlan(ctx context.Context, node string) (*v1alpha1.NodePodPro
 
 // NodePlans returns all NodePodProbes with the whole plans.
 func (r Reader) NodePlans(ctx context.Context) ([]*v1alpha1.NodePodProbe, error) {
-	var found v1alpha1.NodePodProbeList
-	if err := r.Client.List(ctx, &found); err != nil {
-		return nil, fmt.Errorf("list NodePodProbes: %w", err)
+	plans, err := read[*v1alpha1.NodePodProbe](ctx, r, lookup{}, &v1alpha1.NodePodProbeList{}, "NodePodProbes")
+	if err != nil {
+		return nil, err
 	}
-	all := pointers(found.Items)
-	for i, npp := range all {
+	for i, npp := range plans {
 		if !slicing.IsSliced(npp) {
 			continue
 		}
@@ -216,9 +199,9 @@ func (r Reader) NodePlans(ctx context.Context) ([]*v1alpha1.NodePodProbe, error)
 		if err != nil {
 			return nil, err
 		}
-		all[i] = slicing.Assemble(npp, stored)
+		plans[i] = slicing.Assemble(npp, stored)
 	}
-	return all, nil
+	return plans, nil
 }
 
 // Report returns what is reported about the pods of the node.
@@ -249,46 +232,35 @@ func (r Reader) Planned(ctx context.Context, markers ...*v1alpha1.PodProbeMarker
 	for _, marker := range markers {
 		keys.Insert(client.ObjectKeyFromObject(marker).String())
 	}
-	whole, err := planned[*v1alpha1.NodePodProbe](ctx, r, r.Stores.NodePodProbes, keys, &v1alpha1.NodePodProbeList{})
+	whole, err := planned[*v1alpha1.NodePodProbe](ctx, r, r.Stores.NodePodProbes, keys, &v1alpha1.NodePodProbeList{}, "NodePodProbes")
 	if err != nil {
-		return nil, fmt.Errorf("list NodePodProbes: %w", err)
+		return nil, err
 	}
 	for _, npp := range whole {
 		nodes.Insert(npp.Name)
 	}
-	stored, err := planned[*seamarkv1alpha1.ProbePlan](ctx, r, r.Stores.Plans, keys, &seamarkv1alpha1.ProbePlanList{})
-	if err != nil {
-		return nil, fmt.Errorf("list ProbePlans: %w", err)
-	}
+	stored, err := planned[*seamarkv1alpha1.ProbePlan](ctx, r, r.Stores.Plans, keys, &seamarkv1alpha1.ProbePlanList{}, "ProbePlans")
 	for _, slice := range stored {
 		nodes.Insert(slice.NodeName)
 	}
-	return nodes, nil
+	return nodes, err
 }
 
 // planned returns the objects with one of the values in PlannedIndex. Some may be returned several times.
-func planned[T client.Object](ctx context.Context, r Reader, store Store, keys sets.Set[string], all client.ObjectList) ([]T, error) {
-	var found []T
-	if (lookup{store: store}).isReady() {
-		for key := range keys {
-			objects, err := list[T](lookup{store: store, index: PlannedIndex, value: key})
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, objects...)
-		}
-		return found, nil
+func planned[T client.Object](ctx context.Context, r Reader, store Store, keys sets.Set[string], empty client.ObjectList, names string) ([]T, error) {
+	if !(lookup{store: store}).isReady() {
+		objects, err := read[T](ctx, r, lookup{}, empty, names)
+		return slices.DeleteFunc(objects, func(object T) bool { return !keys.HasAny(plannedKeys(object)...) }), err
 	}
-	if err := r.Client.List(ctx, all); err != nil {
-		return nil, err //nolint:wrapcheck // Planned does.
-	}
-	err := meta.EachListItem(all, func(object runtime.Object) error {
-		if typed, ok := object.(T); ok && keys.HasAny(plannedKeys(object)...) {
-			found = append(found, typed)
+	var objects []T
+	for key := range keys {
+		some, err := list[T](lookup{store: store, index: PlannedIndex, value: key})
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	return found, err //nolint:wrapcheck // It cannot fail.
+		objects = append(objects, some...)
+	}
+	return objects, nil
 }
 
 // CachedPod returns the pod, or nil if there is none.
@@ -344,13 +316,26 @@ func (r Reader) SelectedPods(ctx context.Context, marker *v1alpha1.PodProbeMarke
 		client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: selector})
 }
 
-func (r Reader) pods(ctx context.Context, of string, stored lookup, which ...client.ListOption) ([]*corev1.Pod, error) {
-	if stored.store = r.Stores.Pods; stored.isReady() {
-		return list[*corev1.Pod](stored)
+func (r Reader) pods(ctx context.Context, owner string, stored lookup, which ...client.ListOption) ([]*corev1.Pod, error) {
+	stored.store = r.Stores.Pods
+	return read[*corev1.Pod](ctx, r, stored, &corev1.PodList{}, "pods of "+owner, which...)
+}
+
+// read returns the objects that are looked up or, without a store that is ready, those that the client lists. The list is
+// an empty one, and names says in an error which objects were listed. They must not be modified.
+func read[T client.Object](ctx context.Context, r Reader, stored lookup, empty client.ObjectList, names string, which ...client.ListOption) ([]T, error) {
+	if stored.isReady() {
+		return list[T](stored)
 	}
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, which...); err != nil {
-		return nil, fmt.Errorf("list pods of %s: %w", of, err)
+	if err := r.Client.List(ctx, empty, which...); err != nil {
+		return nil, fmt.Errorf("list %s: %w", names, err)
 	}
-	return pointers(pods.Items), nil
+	objects := make([]T, 0, meta.LenList(empty))
+	err := meta.EachListItem(empty, func(object runtime.Object) error {
+		if typed, ok := object.(T); ok {
+			objects = append(objects, typed)
+		}
+		return nil
+	})
+	return objects, err //nolint:wrapcheck // It cannot fail.
 }

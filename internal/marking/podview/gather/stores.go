@@ -184,11 +184,3 @@ func list[T client.Object](l lookup) ([]T, error) {
 	}
 	return objects, nil
 }
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, 0, len(items))
-	for i := range items {
-		all = append(all, &items[i])
-	}
-	return all
-}
