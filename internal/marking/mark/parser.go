@@ -106,20 +106,15 @@ func Owned(pod *corev1.Pod) (Marks, error) { return (*Parser)(nil).Owned(pod) }
 
 // own adds the pod's value of the key or, of a condition, that of one field of it.
 func (m Marks) own(pod *corev1.Pod, key Key, field string) {
-	switch key.Kind {
-	case KindLabel:
-		if text, found := pod.Labels[key.Name]; found {
+	if key.Kind != KindCondition {
+		if text, found := key.In(pod); found {
 			m[key] = Value{Text: text}
 		}
-	case KindAnnotation:
-		if text, found := pod.Annotations[key.Name]; found {
-			m[key] = Value{Text: text}
-		}
-	case KindCondition:
-		for i := range pod.Status.Conditions {
-			if c := &pod.Status.Conditions[i]; string(c.Type) == key.Name {
-				m[key] = Value{Condition: m[key].Condition.with(field, c)}
-			}
+		return
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; string(c.Type) == key.Name {
+			m[key] = Value{Condition: m[key].Condition.with(field, c)}
 		}
 	}
 }

@@ -34,17 +34,15 @@ func Transform[T any](trim func(T) T) func(any) (any, error) {
 // TrimNode returns the metadata of a node with only what views are built from: its identity
 // and its kind.
 func TrimNode(node *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	trimmed := &metav1.PartialObjectMetadata{
-		TypeMeta: node.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            node.Name,
-			UID:             node.UID,
-			ResourceVersion: node.ResourceVersion,
-		},
-	}
+	return &metav1.PartialObjectMetadata{TypeMeta: node.TypeMeta, ObjectMeta: trimNodeMetadata(&node.ObjectMeta)}
+}
+
+// trimNodeMetadata keeps the identity of a node, and the labels that say whether it has an agent.
+func trimNodeMetadata(node *metav1.ObjectMeta) metav1.ObjectMeta {
+	trimmed := metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
 	for _, label := range serverless.AgentlessLabels() {
 		if value, found := node.Labels[label.Key]; found {
-			metav1.SetMetaDataLabel(&trimmed.ObjectMeta, label.Key, value)
+			metav1.SetMetaDataLabel(&trimmed, label.Key, value)
 		}
 	}
 	return trimmed
@@ -53,37 +51,23 @@ func TrimNode(node *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata 
 // TrimVirtualNode returns a node with only what decides whether a pod may run on it.
 func TrimVirtualNode(node *corev1.Node) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            node.Name,
-			UID:             node.UID,
-			ResourceVersion: node.ResourceVersion,
-			Labels:          node.Labels,
-		},
-		Spec: corev1.NodeSpec{Taints: node.Spec.Taints},
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
 	}
 }
 
 // TransformNode is the transform of a cache of Nodes or of their metadata.
 func TransformNode(object any) (any, error) {
-	switch node := object.(type) {
-	case *metav1.PartialObjectMetadata:
-		return TrimNode(node), nil
-	case *corev1.Node:
+	if node, ok := object.(*corev1.Node); ok {
 		return TrimNodeReadiness(node), nil
-	default:
-		return object, nil
 	}
+	return Transform(TrimNode)(object)
 }
 
 // TrimNodeReadiness returns a node with only what outages are decided from: whether an agent is expected on
 // it, and its condition Ready without the heartbeat.
 func TrimNodeReadiness(node *corev1.Node) *corev1.Node {
-	trimmed := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}}
-	for _, label := range serverless.AgentlessLabels() {
-		if value, found := node.Labels[label.Key]; found {
-			metav1.SetMetaDataLabel(&trimmed.ObjectMeta, label.Key, value)
-		}
-	}
+	trimmed := &corev1.Node{ObjectMeta: trimNodeMetadata(&node.ObjectMeta)}
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			trimmed.Status.Conditions = []corev1.NodeCondition{{
