@@ -57,8 +57,8 @@ func (v Value) in(pod *corev1.Pod, key Key) bool {
 // Unclaimed returns the marks whose keys do not belong to another probe.
 func (m Marks) Unclaimed(claims Claims, probe identity.ID) Marks {
 	return m.filter(func(key Key) bool {
-		of, claimed := claims[key]
-		return !claimed || of == probe
+		owner, claimed := claims[key]
+		return !claimed || owner == probe
 	})
 }
 

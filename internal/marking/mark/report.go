@@ -103,15 +103,15 @@ type entry struct {
 }
 
 // entries returns the entries of the pod with the UID, or of all pods if it is empty, with the UIDs.
-func (r NodeReport) entries(of string) iter.Seq2[string, entry] {
+func (r NodeReport) entries(uid string) iter.Seq2[string, entry] {
 	if r.InStatus() {
-		return entriesInStatus(r.Plan, of)
+		return entriesInStatus(r.Plan, uid)
 	}
 	return func(yield func(string, entry) bool) {
 		for _, slice := range r.Slices {
 			for j := range slice.Pods {
 				pod := &slice.Pods[j]
-				if of != "" && of != pod.UID {
+				if uid != "" && uid != pod.UID {
 					continue
 				}
 				number, valid := seamarkv1alpha1.SliceNumber(slice.NodeName, slice.Name)
@@ -127,11 +127,11 @@ func (r NodeReport) entries(of string) iter.Seq2[string, entry] {
 }
 
 // entriesInStatus returns the entries in the status of the NodePodProbe.
-func entriesInStatus(npp *v1alpha1.NodePodProbe, of string) iter.Seq2[string, entry] {
+func entriesInStatus(npp *v1alpha1.NodePodProbe, uid string) iter.Seq2[string, entry] {
 	return func(yield func(string, entry) bool) {
 		for i := range npp.Status.PodProbeStatuses {
 			pod := &npp.Status.PodProbeStatuses[i]
-			if of != "" && of != pod.UID {
+			if uid != "" && uid != pod.UID {
 				continue
 			}
 			if !yield(pod.UID, entry{Entry: report.Entry{Number: report.Unnumbered, States: pod.ProbeStates}}) {

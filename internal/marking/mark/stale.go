@@ -130,10 +130,10 @@ func (r PodReport) wasStale(probe plan.PlannedProbe, reported v1alpha1.Container
 		return false
 	}
 	texts := mine.filter(func(key Key) bool { return key.Kind != KindCondition })
-	are := func(state v1alpha1.ContainerProbeState) bool {
+	shows := func(state v1alpha1.ContainerProbeState) bool {
 		return texts.Equal(marksOf(probe.Source, state, true, nil).OfProbe(claims, probe.ID))
 	}
-	return are(v1alpha1.ContainerProbeState{State: v1alpha1.ProbeUnknown}) && !are(reported)
+	return shows(v1alpha1.ContainerProbeState{State: v1alpha1.ProbeUnknown}) && !shows(reported)
 }
 
 // reasonedMarks returns the marks of a state that counts as Unknown for the reason. A condition that says

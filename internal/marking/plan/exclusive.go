@@ -64,8 +64,8 @@ func (e Exclusive) Group(pod *corev1.Pod) (string, bool) {
 
 // IsIn reports whether the pod is in the group.
 func (e Exclusive) IsIn(pod *corev1.Pod, group string) bool {
-	of, grouped := e.Group(pod)
-	return grouped && of == group
+	own, grouped := e.Group(pod)
+	return grouped && own == group
 }
 
 // ErrExclusiveValue means that a policy sets a mark of an exclusive policy.

@@ -289,9 +289,9 @@ func (m *Marker) Matches(pod *corev1.Pod) bool {
 
 // Unmet returns the requirements of the marker's selector that the labels do not meet, ordered by
 // key. They are none if the selector matches.
-func (m *Marker) Unmet(of map[string]string) []labels.Requirement {
+func (m *Marker) Unmet(podLabels map[string]string) []labels.Requirement {
 	requirements, _ := m.selector.Requirements()
-	return slices.DeleteFunc(slices.Clone(requirements), func(r labels.Requirement) bool { return r.Matches(labels.Set(of)) })
+	return slices.DeleteFunc(slices.Clone(requirements), func(r labels.Requirement) bool { return r.Matches(labels.Set(podLabels)) })
 }
 
 // Requirements returns all requirements of the marker's selector, ordered by key.

@@ -121,29 +121,29 @@ func (p Pod) Leftover(owned, desired mark.Marks) []mark.Key {
 	return p.foreign(leftover, owned, desired)
 }
 
-// Transitions returns when the probes that set labels of the pod got the states that the labels show: as the condition of the
-// probe says, which is written together with the labels, or else the report. The time is zero if the probe has neither. owned are
-// the marks that Seamark owns on the pod.
+// Transitions returns, for each probe that sets or removes labels of the pod, when the probe got the state that the labels show. The time is
+// that of the probe's condition, which is written together with the labels, or else that of the report, or else zero. owned are the
+// marks that Seamark owns on the pod.
 func (p Pod) Transitions(owned mark.Marks) []guard.Transition {
 	claims := p.Claims()
-	var all []guard.Transition
+	var transitions []guard.Transition
 	for _, probe := range p.Plan.Probes {
-		of := make(mark.Marks)
+		marks := make(mark.Marks)
 		for _, key := range mark.Declared(probe.Source) {
 			if claims[key] == probe.ID {
-				of[key] = owned[key]
+				marks[key] = owned[key]
 			}
 		}
-		shown := of[mark.ConditionType(probe.Source.PodConditionType)].Condition.LastTransitionTime
+		shown := marks[mark.ConditionType(probe.Source.PodConditionType)].Condition.LastTransitionTime
 		if shown.IsZero() {
 			state, _ := p.Report.Effective(probe, claims, owned)
 			shown = state.LastTransitionTime
 		}
-		if names := of.Names(mark.KindLabel); len(names) > 0 {
-			all = append(all, guard.Transition{Labels: names, At: shown.Time})
+		if names := marks.Names(mark.KindLabel); len(names) > 0 {
+			transitions = append(transitions, guard.Transition{Labels: names, At: shown.Time})
 		}
 	}
-	return all
+	return transitions
 }
 
 // Edited returns when the object was created, last changed except for its status, or deleted. It is
