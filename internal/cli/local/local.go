@@ -260,9 +260,9 @@ func (o *Options) conclude(s *session, end runEnd) error {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s after %s:", end.reason, round(end.after))
-	for _, verdict := range s.verdicts() {
-		if !verdict.Met {
-			fmt.Fprintf(&text, "\n  %s: %s", verdict.Expression, verdict.Last)
+	for _, result := range s.results() {
+		if !result.Met {
+			fmt.Fprintf(&text, "\n  %s: %s", result.Expression, result.Last)
 		}
 	}
 	// They were shown at the start, before all changes, and may be the cause.

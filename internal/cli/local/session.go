@@ -158,10 +158,10 @@ func (s *session) settle() bool {
 	return met
 }
 
-func (s *session) verdicts() []until.Verdict {
+func (s *session) results() []until.Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watch.Verdicts()
+	return s.watch.Results()
 }
 
 // Snapshot returns the current state of the pods, or their state before they were stopped.

@@ -77,10 +77,10 @@ func (e *ObjectExpression) parsePath(text string) error {
 // Exists returns whether the expression requires that the object exists, or that it does not. It is nil for other forms.
 func (e *ObjectExpression) Exists() *bool { return e.exists }
 
-// Verdict evaluates the expression for an object, nil if it does not exist. Conditions and fields count once the controller has
+// Result evaluates the expression for an object, nil if it does not exist. Conditions and fields count once the controller has
 // handled the last change of the specification. Stalled is why an expression for the condition Ready is not met without a change by a
 // user: the object is Stalled. It is empty otherwise.
-func (e *ObjectExpression) Verdict(object *unstructured.Unstructured) (v Verdict, stalled string) {
+func (e *ObjectExpression) Result(object *unstructured.Unstructured) (v Result, stalled string) {
 	v.Expression = e.condition.text
 	v.Met, v.Last = e.evaluate(object)
 	if v.Met {

@@ -36,7 +36,7 @@ func TestParseObjectRefuses(t *testing.T) {
 	}
 }
 
-func TestVerdictOfAnObject(t *testing.T) {
+func TestResultOfAnObject(t *testing.T) {
 	const updating = `
 metadata: {generation: 2, finalizers: [a.io/b]}
 status:
@@ -116,8 +116,8 @@ status:
 				expect.NoError(t, err)
 				expect.NoError(t, object.UnmarshalJSON(data))
 			}
-			verdict, stalled := e.Verdict(object)
-			expect.Equal(t, "verdict", until.Verdict{Expression: test.text, Met: test.want == "", Last: test.want}, verdict)
+			result, stalled := e.Result(object)
+			expect.Equal(t, "result", until.Result{Expression: test.text, Met: test.want == "", Last: test.want}, result)
 			expect.Equal(t, "stalled", test.stalled, stalled)
 		})
 	}

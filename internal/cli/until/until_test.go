@@ -90,7 +90,7 @@ func removed(c local.Change) local.Change {
 	return c
 }
 
-func TestVerdict(t *testing.T) {
+func TestResult(t *testing.T) {
 	for name, test := range map[string]struct {
 		expression string
 		changes    []local.Change
@@ -169,12 +169,12 @@ func TestVerdict(t *testing.T) {
 			for _, c := range test.changes {
 				watch.Observe(c)
 			}
-			want := []until.Verdict{{
+			want := []until.Result{{
 				Expression: strings.TrimSpace(test.expression), Met: test.last == "", Last: test.last,
 			}}
-			got := watch.Verdicts()
+			got := watch.Results()
 			got[0].Pods = 0 // TestWait of package wait is about the number.
-			expect.Equal(t, "verdicts", want, got)
+			expect.Equal(t, "results", want, got)
 			expect.Equal(t, "Met()", test.last == "", watch.Met())
 		})
 	}

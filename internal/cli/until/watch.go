@@ -40,8 +40,8 @@ type podState struct {
 	lastEvent *local.PodEvent
 }
 
-// Verdict is the result of one expression.
-type Verdict struct {
+// Result is the result of one expression.
+type Result struct {
 	// Expression is the text of the expression.
 	Expression string
 	// Met is whether at least one pod matches and all matching pods, or one of them if Any is set,
@@ -118,40 +118,40 @@ func (p *podState) set(of subject, key, value string, removed bool) {
 
 // Met reports whether there are expressions and all of them are met now.
 func (w *Watch) Met() bool {
-	for _, verdict := range w.Verdicts() {
-		if !verdict.Met {
+	for _, result := range w.Results() {
+		if !result.Met {
 			return false
 		}
 	}
 	return len(w.expressions) > 0
 }
 
-// Verdicts returns the result of each expression, in order.
-func (w *Watch) Verdicts() []Verdict {
-	verdicts := make([]Verdict, 0, len(w.expressions))
+// Results returns the result of each expression, in order.
+func (w *Watch) Results() []Result {
+	results := make([]Result, 0, len(w.expressions))
 	for i, e := range w.expressions {
-		verdict := Verdict{Expression: e.String()}
+		result := Result{Expression: e.String()}
 		var unmet []string
 		for _, key := range w.order {
 			if !e.matches(key.Namespace, key.Name) {
 				continue
 			}
-			verdict.Pods++
+			result.Pods++
 			if met, last := w.pods[key].evaluate(i, e); !met {
 				unmet = append(unmet, fmt.Sprintf("%s has %s", key.Name, last))
 			}
 		}
 		switch {
-		case verdict.Pods == 0:
-			verdict.Last = "no pod matches"
-		case len(unmet) == verdict.Pods, len(unmet) > 0 && !w.Any:
-			verdict.Last = strings.Join(unmet, ", ")
+		case result.Pods == 0:
+			result.Last = "no pod matches"
+		case len(unmet) == result.Pods, len(unmet) > 0 && !w.Any:
+			result.Last = strings.Join(unmet, ", ")
 		default:
-			verdict.Met = true
+			result.Met = true
 		}
-		verdicts = append(verdicts, verdict)
+		results = append(results, result)
 	}
-	return verdicts
+	return results
 }
 
 // evaluate reports whether the pod meets the requirement of the expression with index i. The

@@ -66,17 +66,17 @@ func (o *options) runObjects(cmd *cobra.Command, args []string) error {
 	}
 	changes := live.NewSignal()
 	objects, resources := watchedObjects(changes, targets)
-	return o.wait(ctx, targets[0].Connection, changes, resources, func() (verdicts []until.Verdict, err error) {
+	return o.wait(ctx, targets[0].Connection, changes, resources, func() (results []until.Result, err error) {
 		changes.Lock()
 		defer changes.Unlock()
 		for _, object := range objects {
-			of, err := object.verdicts(ctx, o.requirements)
+			of, err := object.results(ctx, o.requirements)
 			if err != nil {
 				return nil, err
 			}
-			verdicts = append(verdicts, of...)
+			results = append(results, of...)
 		}
-		return verdicts, nil
+		return results, nil
 	})
 }
 
@@ -137,8 +137,8 @@ func watchedObjects(changes *live.Signal, targets []*target.Target) (objects []*
 	return objects, resources
 }
 
-// verdicts evaluates the expressions. The error means that they cannot be met any more.
-func (w *watchedObject) verdicts(ctx context.Context, requirements []*until.ObjectExpression) (verdicts []until.Verdict, err error) {
+// results evaluates the expressions. The error means that they cannot be met any more.
+func (w *watchedObject) results(ctx context.Context, requirements []*until.ObjectExpression) (results []until.Result, err error) {
 	object := w.all.Items[w.Key()]
 	requires := func(exists bool) bool {
 		return slices.ContainsFunc(requirements, func(e *until.ObjectExpression) bool { return e.Exists() != nil && *e.Exists() == exists })
@@ -157,12 +157,12 @@ func (w *watchedObject) verdicts(ctx context.Context, requirements []*until.Obje
 		return nil, exit.Failure(fmt.Errorf("%s has been deleted", w))
 	}
 	for _, e := range requirements {
-		verdict, stalled := e.Verdict(object)
+		result, stalled := e.Result(object)
 		if stalled != "" {
 			return nil, exit.Failure(fmt.Errorf("%s is stalled: %s", w, text.Line(stalled)))
 		}
-		verdict.Expression = w.String() + " " + verdict.Expression
-		verdicts = append(verdicts, verdict)
+		result.Expression = w.String() + " " + result.Expression
+		results = append(results, result)
 	}
-	return verdicts, nil
+	return results, nil
 }

@@ -219,11 +219,11 @@ func (o *options) Run(ctx context.Context) error {
 		return err
 	}
 	w := o.newWatched()
-	return o.wait(ctx, connection, w.Signal, o.resources(w, connection.Namespace), func() ([]until.Verdict, error) { return o.verdicts(w), nil })
+	return o.wait(ctx, connection, w.Signal, o.resources(w, connection.Namespace), func() ([]until.Result, error) { return o.results(w), nil })
 }
 
-func met(verdicts []until.Verdict) bool {
-	return !slices.ContainsFunc(verdicts, func(v until.Verdict) bool { return !v.Met })
+func met(results []until.Result) bool {
+	return !slices.ContainsFunc(results, func(r until.Result) bool { return !r.Met })
 }
 
 // maxLast is the maximum length of the description of what pods have instead, in bytes.

@@ -65,28 +65,28 @@ func (o *options) resources(w *watched, namespace string) []live.Resource {
 	return all
 }
 
-// wait waits until all expressions are met, and prints the verdicts of evaluate.
+// wait waits until all expressions are met, and prints the results of evaluate.
 func (o *options) wait(
-	ctx context.Context, connection cluster.Connection, changes *live.Signal, resources []live.Resource, evaluate func() ([]until.Verdict, error),
+	ctx context.Context, connection cluster.Connection, changes *live.Signal, resources []live.Resource, evaluate func() ([]until.Result, error),
 ) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	verdicts, err := o.watch(ctx, connection, changes, resources, evaluate)
+	results, err := o.watch(ctx, connection, changes, resources, evaluate)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		return exit.Failure(errors.New("interrupted"))
 	case err != nil:
 		return err
 	}
-	return o.report(verdicts)
+	return o.report(results)
 }
 
 // watch evaluates the expressions whenever an object of the resources changes, until all are met, evaluate returns an error, or the
-// timeout has passed, and returns the last verdicts. Errors of the first requests end it; later ones are outages, in which requests
+// timeout has passed, and returns the last results. Errors of the first requests end it; later ones are outages, in which requests
 // are repeated.
 func (o *options) watch(
-	ctx context.Context, connection cluster.Connection, changes *live.Signal, resources []live.Resource, evaluate func() ([]until.Verdict, error),
-) (verdicts []until.Verdict, err error) {
+	ctx context.Context, connection cluster.Connection, changes *live.Signal, resources []live.Resource, evaluate func() ([]until.Result, error),
+) (results []until.Result, err error) {
 	if o.Timeout > 0 {
 		if connection, _, err = connection.Unlimited(); err != nil {
 			return nil, err
@@ -98,18 +98,18 @@ func (o *options) watch(
 	lacks := func(m permission.Missing) error { return exit.NoAccess(fmt.Errorf("%s; %s", m, m.Fix())) }
 	notify := func(line string) { fmt.Fprintln(o.ErrOut, line) }
 	err = changes.Await(ctx, connection.Client, resources, lacks, notify, func() (bool, error) {
-		verdicts, err = evaluate()
-		return met(verdicts) || o.Timeout == 0, err
+		results, err = evaluate()
+		return met(results) || o.Timeout == 0, err
 	})
 	switch {
 	case err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return verdicts, err
+		return results, err
 	case exit.Code(err) == exit.Access:
 		return nil, fmt.Errorf("timed out after %s: %w", o.Timeout, err)
-	case verdicts == nil:
+	case results == nil:
 		return nil, o.Unanswered()
 	}
-	return verdicts, nil
+	return results, nil
 }
 
 // trim removes what no expression refers to.
@@ -126,8 +126,8 @@ func trim(pod *corev1.Pod) *corev1.Pod {
 	}
 }
 
-// verdicts evaluates the expressions for the pods and their events.
-func (o *options) verdicts(w *watched) []until.Verdict {
+// results evaluates the expressions for the pods and their events.
+func (o *options) results(w *watched) []until.Result {
 	w.Lock()
 	pods, events := slices.Collect(maps.Values(w.pods.Items)), slices.Collect(maps.Values(w.events.Items))
 	w.Unlock()
@@ -138,19 +138,19 @@ func (o *options) verdicts(w *watched) []until.Verdict {
 	for _, pod := range pods {
 		found[pod.UID] = true
 	}
-	verdicts := until.NewWatch(o.expressions, pods)
-	verdicts.Any = o.Any
+	results := until.NewWatch(o.expressions, pods)
+	results.Any = o.Any
 	slices.SortFunc(events, func(a, b *corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	for _, event := range events {
 		if !found[event.InvolvedObject.UID] {
 			continue
 		}
-		verdicts.Observe(local.Change{
+		results.Observe(local.Change{
 			Kind: local.KindEvent, Namespace: event.InvolvedObject.Namespace, Pod: event.InvolvedObject.Name,
 			Event: &local.PodEvent{Type: event.Type, Reason: event.Reason, Message: event.Message},
 		})
 	}
-	all := verdicts.Verdicts()
+	all := results.Results()
 	for i := range all {
 		if !isOfPod(all[i].Expression) {
 			all[i].Expression = o.selection() + " " + all[i].Expression
@@ -170,23 +170,23 @@ func (o *options) selection() string {
 	return "pod/" + strings.Join(o.Pods, " pod/")
 }
 
-// report prints the verdicts. It returns an error if an expression is not met.
-func (o *options) report(verdicts []until.Verdict) error {
+// report prints the results. It returns an error if an expression is not met.
+func (o *options) report(results []until.Result) error {
 	unmet, hint := 0, ""
-	for _, verdict := range verdicts {
+	for _, result := range results {
 		state := "met"
-		if !verdict.Met {
-			if unmet++; verdict.Pods > 1 && !o.Any {
+		if !result.Met {
+			if unmet++; result.Pods > 1 && !o.Any {
 				hint = "; use --any if one pod is enough"
 			}
-			state = "not met: " + text.Truncate(text.Line(verdict.Last), maxLast)
+			state = "not met: " + text.Truncate(text.Line(result.Last), maxLast)
 		}
-		if _, err := fmt.Fprintf(o.Out, "%s: %s\n", verdict.Expression, state); err != nil {
+		if _, err := fmt.Fprintf(o.Out, "%s: %s\n", result.Expression, state); err != nil {
 			return exit.Failure(fmt.Errorf("print the result: %w", err))
 		}
 	}
 	if unmet == 0 {
 		return nil
 	}
-	return exit.Failure(fmt.Errorf("%d of %d expressions not met after %s%s", unmet, len(verdicts), o.Timeout, hint))
+	return exit.Failure(fmt.Errorf("%d of %d expressions not met after %s%s", unmet, len(results), o.Timeout, hint))
 }
