@@ -34,7 +34,7 @@ func PodOf(pod *corev1.Pod, rows []probestatus.Row) (Pod, bool) {
 		row := &rows[i]
 		notable := row.Problem != nil && row.Problem.Reason.Notable()
 		p.Probes = append(p.Probes, Probe{
-			Marker: row.Marker, Probe: row.Probe, Container: row.Container, State: row.State, Since: timeOf(row.LastTransitionTime),
+			Marker: row.Marker, Probe: row.Probe, Container: row.Container, State: row.State, Since: row.LastTransitionTime.UTC(),
 			Message: row.Message, Source: row.Source, Problem: row.Problem, Notable: notable, Marks: row.Marks,
 			Refused: row.Refused,
 		})
@@ -46,25 +46,18 @@ func PodOf(pod *corev1.Pod, rows []probestatus.Row) (Pod, bool) {
 
 // PodsOf returns the pods that have rows. The rows are those of probestatus.List for the same pods.
 func PodsOf(pods []*corev1.Pod, rows []probestatus.Row) []Pod {
-	of := map[Key][]probestatus.Row{}
+	byPod := map[Key][]probestatus.Row{}
 	for i := range rows {
 		key := Key{Namespace: rows[i].Namespace, Name: rows[i].Pod}
-		of[key] = append(of[key], rows[i])
+		byPod[key] = append(byPod[key], rows[i])
 	}
-	found := make([]Pod, 0, len(of))
+	found := make([]Pod, 0, len(byPod))
 	for _, pod := range pods {
-		if p, ok := PodOf(pod, of[Key{Namespace: pod.Namespace, Name: pod.Name}]); ok {
+		if p, ok := PodOf(pod, byPod[Key{Namespace: pod.Namespace, Name: pod.Name}]); ok {
 			found = append(found, p)
 		}
 	}
 	return found
-}
-
-func timeOf(t metav1.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 func stateOf(state v1alpha1.ProbeState) State {
