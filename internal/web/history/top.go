@@ -40,26 +40,26 @@ type Group struct {
 	// Row is that of Worst, or nil.
 	Row *probestatus.Row `json:"-"`
 
-	worst severity
+	worst faults
 }
 
-// severity orders probes and groups: the greater, the worse.
-type severity struct {
+// faults orders probes and groups: the more, the worse.
+type faults struct {
 	notRun, slow, failed int
 	perHour              float64
 }
 
 // compare orders from worst to best.
-func (b severity) compare(other severity) int {
+func (f faults) compare(other faults) int {
 	return cmp.Or(
-		cmp.Compare(other.notRun, b.notRun), cmp.Compare(other.slow, b.slow),
-		cmp.Compare(other.perHour, b.perHour), cmp.Compare(other.failed, b.failed),
+		cmp.Compare(other.notRun, f.notRun), cmp.Compare(other.slow, f.slow),
+		cmp.Compare(other.perHour, f.perHour), cmp.Compare(other.failed, f.failed),
 	)
 }
 
-// severityOf returns how bad the state of the row is.
-func severityOf(row *probestatus.Row, perHour float64) severity {
-	b := severity{perHour: perHour}
+// faultsOf returns the faults of the row.
+func faultsOf(row *probestatus.Row, perHour float64) faults {
+	f := faults{perHour: perHour}
 	slow := []diagnosis.Reason{
 		diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), diagnosis.Reason(v1alpha1.ProbeNotEnded), diagnosis.Reason(v1alpha1.ProbeRateLimited),
 	}
@@ -67,13 +67,13 @@ func severityOf(row *probestatus.Row, perHour float64) severity {
 	case row.Problem != nil && row.Problem.Reason == diagnosis.PodEnding:
 		// The probes of a pod that has ended do not run by design.
 	case row.Problem != nil && slices.Contains(slow, row.Problem.Reason), row.State == v1alpha1.ProbeFailed && diagnosis.TimedOut(row.Message):
-		b.slow = 1
+		f.slow = 1
 	case row.Problem != nil || row.State == "":
-		b.notRun = 1
+		f.notRun = 1
 	case row.State == v1alpha1.ProbeFailed:
-		b.failed = 1
+		f.failed = 1
 	}
-	return b
+	return f
 }
 
 // Top returns the groups of the rows, the worst ones first: those with most probes that did not run,
@@ -96,11 +96,11 @@ func Top(rows []probestatus.Row, events []Event, now time.Time, window time.Dura
 		if groups[k] == nil {
 			groups[k] = &Group{Namespace: row.Namespace, Marker: row.Marker, Node: row.Node}
 		}
-		groups[k].add(row, severityOf(row, changes[ProbeOf(row)]))
+		groups[k].add(row, faultsOf(row, changes[ProbeOf(row)]))
 	}
 	var found []Group
 	for _, g := range groups {
-		if g.total() != (severity{}) {
+		if g.total() != (faults{}) {
 			g.Guard = g.Row.Guard.Text(now)
 			found = append(found, *g)
 		}
@@ -112,18 +112,18 @@ func Top(rows []probestatus.Row, events []Event, now time.Time, window time.Dura
 	return found
 }
 
-func (g *Group) total() severity { return severity{g.NotRun, g.Slow, g.Failed, g.PerHour} }
+func (g *Group) total() faults { return faults{g.NotRun, g.Slow, g.Failed, g.PerHour} }
 
-func (g *Group) add(row *probestatus.Row, b severity) {
+func (g *Group) add(row *probestatus.Row, f faults) {
 	g.Probes++
-	g.NotRun += b.notRun
-	g.Slow += b.slow
-	g.Failed += b.failed
-	g.PerHour += b.perHour
-	if b == (severity{}) || g.Worst != "" && b.compare(g.worst) >= 0 {
+	g.NotRun += f.notRun
+	g.Slow += f.slow
+	g.Failed += f.failed
+	g.PerHour += f.perHour
+	if f == (faults{}) || g.Worst != "" && f.compare(g.worst) >= 0 {
 		return
 	}
-	g.worst, g.Worst, g.Message, g.Row = b, row.Pod+" "+row.Probe, row.Message, row
+	g.worst, g.Worst, g.Message, g.Row = f, row.Pod+" "+row.Probe, row.Message, row
 	if row.Problem != nil {
 		g.Message = string(row.Problem.Reason) + ": " + row.Problem.Message
 	}
