@@ -110,7 +110,7 @@ func (o *Options) Run(ctx context.Context) error {
 	return verdictError(results, worst, denied)
 }
 
-func verdictError(results []checks.Result, worst checks.Verdict, denied bool) error {
+func verdictError(results []checks.Result, worst checks.Severity, denied bool) error {
 	failed, unknown := 0, 0
 	for _, r := range results {
 		switch r.Verdict {
@@ -134,7 +134,7 @@ func verdictError(results []checks.Result, worst checks.Verdict, denied bool) er
 // report is the output for programs.
 type report struct {
 	// Verdict is the worst verdict.
-	Verdict checks.Verdict `json:"verdict"`
+	Verdict checks.Severity `json:"verdict"`
 	// Results are the results of all checks.
 	Results []checks.Result `json:"results"`
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 const long = `Explain step by step why a pod is or is not marked: whether the pod can be probed, which
@@ -269,8 +270,8 @@ func render(x explanation.Answer, colors bool) string {
 }
 
 // style returns the color of a verdict. The words differ too.
-func style(verdict explanation.Verdict) lipgloss.Style {
-	color := map[explanation.Verdict]string{
+func style(verdict planning.Severity) lipgloss.Style {
+	color := map[planning.Severity]string{
 		explanation.OK: "2", explanation.Problem: "1", explanation.Waiting: "3", explanation.Unknown: "5", explanation.Info: "6",
 		explanation.Now: "2", explanation.Never: "1", explanation.Later: "3",
 	}[verdict]

@@ -26,27 +26,27 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/apierror"
 )
 
-// Verdict is the outcome of a check.
-type Verdict string
+// Severity is how serious the result of a check is.
+type Severity string
 
-// The verdicts, from best to worst.
+// The severities, from best to worst.
 const (
 	// OK means that nothing is wrong.
-	OK Verdict = "ok"
+	OK Severity = "ok"
 	// Unknown means that the facts could not be read.
-	Unknown Verdict = "unknown"
+	Unknown Severity = "unknown"
 	// Warning means that something may be unintended, or works only in part.
-	Warning Verdict = "warning"
+	Warning Severity = "warning"
 	// Failed means that something does not work.
-	Failed Verdict = "failed"
+	Failed Severity = "failed"
 )
 
 // Result is the result of one check.
 type Result struct {
 	// Check is the name of the check, such as "agents".
 	Check string `json:"check"`
-	// Verdict is the outcome.
-	Verdict Verdict `json:"verdict"`
+	// Verdict is the severity.
+	Verdict Severity `json:"verdict"`
 	// Evidence is what the verdict is based on: one sentence or a few.
 	Evidence string `json:"evidence"`
 	// Fix is the next command to run, or what to change. It is empty if nothing is wrong.
@@ -145,8 +145,8 @@ func Run(f *Facts) []Result {
 
 // Worst returns the worst verdict of the results, and whether one of them is unknown because of
 // missing permissions.
-func Worst(results []Result) (worst Verdict, denied bool) {
-	order := []Verdict{OK, Unknown, Warning, Failed}
+func Worst(results []Result) (worst Severity, denied bool) {
+	order := []Severity{OK, Unknown, Warning, Failed}
 	rank := 0
 	for _, r := range results {
 		rank = max(rank, slices.Index(order, r.Verdict))

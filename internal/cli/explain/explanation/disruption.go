@@ -33,11 +33,11 @@ import (
 // The verdicts about the deletion or the eviction of a pod.
 const (
 	// Now means that the API server permits it.
-	Now Verdict = "now"
+	Now planning.Severity = "now"
 	// Later means that the API server refuses it until a mark, a pod or a number of the budget changes.
-	Later Verdict = "later"
+	Later planning.Severity = "later"
 	// Never means that it refuses it until somebody changes the budgets or what they depend on.
-	Never Verdict = "never"
+	Never planning.Severity = "never"
 )
 
 // Operation is how a pod is to go.
@@ -109,7 +109,7 @@ func Disruption(in DisruptionInput) DisruptionExplanation {
 	} else if len(in.Pods) > 0 {
 		x.Namespace, x.Pod = in.Pods[0].Namespace, in.Name
 	}
-	counts := map[Verdict]int{}
+	counts := map[planning.Severity]int{}
 	for _, pod := range in.Pods {
 		step := d.step(pod)
 		step.Title = "Pod " + pod.Namespace + "/" + pod.Name
@@ -127,7 +127,7 @@ func Disruption(in DisruptionInput) DisruptionExplanation {
 		x.Next = x.Steps[0].Next
 	}
 	if in.Operation != Drain {
-		x.Conclusion = string(upper(x.Steps[0].Verdict)) + ": " + x.Steps[0].Text
+		x.Conclusion = upper(x.Steps[0].Verdict) + ": " + x.Steps[0].Text
 		return x
 	}
 	x.Conclusion = fmt.Sprintf("%d go now, %d wait, %d never", counts[Now], counts[Later], counts[Never])
@@ -141,7 +141,7 @@ func Disruption(in DisruptionInput) DisruptionExplanation {
 }
 
 // order returns the verdicts in the order of the steps.
-func order() []Verdict { return []Verdict{Never, Later, Now, Info} }
+func order() []planning.Severity { return []planning.Severity{Never, Later, Now, Info} }
 
 func (d *disruption) step(pod *corev1.Pod) Step {
 	switch d.Operation {

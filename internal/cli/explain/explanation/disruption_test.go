@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/guard"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -92,7 +93,7 @@ func TestDisruption(t *testing.T) {
 		operation explanation.Operation
 		budgets   []*policyv1.PodDisruptionBudget
 		edit      func(*in)
-		want      explanation.Verdict
+		want      planning.Severity
 		// text and evidence are parts of the step.
 		text, evidence string
 	}{

@@ -20,6 +20,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // Leases is the resource of the lease of the managers.
@@ -68,29 +69,26 @@ type Input struct {
 	Program string
 }
 
-// Verdict is the result of a step.
-type Verdict string
-
-// The verdicts.
+// The verdicts of steps. Those of conditions are their severities.
 const (
 	// OK means that the step is as it should be.
-	OK Verdict = "ok"
+	OK = planning.SeverityOK
 	// Problem means that something is wrong. The step has the next command to run.
-	Problem Verdict = "problem"
+	Problem = planning.SeverityProblem
 	// Waiting means that the step is not complete yet, and nothing is known to be wrong.
-	Waiting Verdict = "waiting"
-	// Unknown means that the step cannot be checked.
-	Unknown Verdict = "unknown"
+	Waiting = planning.SeverityWaiting
 	// Info means that the step prevents no mark.
-	Info Verdict = "info"
+	Info = planning.SeverityInfo
+	// Unknown means that the step cannot be checked.
+	Unknown planning.Severity = "unknown"
 )
 
 // Step is one link of the chain from the pod to its marks.
 type Step struct {
 	// Title names what is checked, such as "Marker worker".
 	Title string `json:"title"`
-	// Verdict is the result.
-	Verdict Verdict `json:"verdict"`
+	// Verdict is the result of the step.
+	Verdict planning.Severity `json:"verdict"`
 	// Text says in one line what was found.
 	Text string `json:"text"`
 	// Evidence are the values that it was found from, one per line.
@@ -177,9 +175,9 @@ func (e *explainer) conclude() Explanation {
 
 // answer returns the steps, and the first problem or what is waited for as the conclusion.
 func (e *explainer) answer() Answer {
-	for _, verdict := range []Verdict{Problem, Waiting} {
+	for _, verdict := range []planning.Severity{Problem, Waiting} {
 		if step := e.first(verdict); step != nil {
-			return Answer{Steps: e.steps, Conclusion: string(upper(verdict)) + ": " + step.Title + ": " + step.Text, Next: step.Next}
+			return Answer{Steps: e.steps, Conclusion: upper(verdict) + ": " + step.Title + ": " + step.Text, Next: step.Next}
 		}
 	}
 	return Answer{Steps: e.steps}

@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // explainer collects the steps.
@@ -84,7 +85,7 @@ func (e *explainer) unread(resource permission.Resource, title, what string) boo
 
 // first returns the first step with the verdict, or nil. Of the steps with the verdict Info, only
 // those with a command count.
-func (e *explainer) first(verdict Verdict) *Step {
+func (e *explainer) first(verdict planning.Severity) *Step {
 	i := slices.IndexFunc(e.steps, func(s Step) bool { return s.Verdict == verdict && (verdict != Info || s.Next != "") })
 	if i < 0 {
 		return nil
@@ -141,8 +142,8 @@ func (e *explainer) agentLogs() string {
 }
 
 // upper returns the verdict with a capital letter.
-func upper(verdict Verdict) Verdict {
-	return Verdict(strings.ToUpper(string(verdict[:1]))) + verdict[1:]
+func upper(verdict planning.Severity) string {
+	return strings.ToUpper(string(verdict[:1])) + string(verdict[1:])
 }
 
 // list joins words with commas, and returns none if there are none.

@@ -201,7 +201,7 @@ func (w *workload) status() {
 	for i := range stored.Status.Conditions {
 		c := &stored.Status.Conditions[i]
 		if severity := w.severity(c); severity != "" {
-			s := Step{Title: "Condition " + c.Type, Verdict: Verdict(severity), Text: fmt.Sprintf(
+			s := Step{Title: "Condition " + c.Type, Verdict: severity, Text: fmt.Sprintf(
 				"%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message,
 			), Next: w.shows(c)}
 			if c.Type == planning.PodsGuarded {

@@ -35,21 +35,21 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
-// Level is how important a finding is.
-type Level string
+// Severity is how serious a finding is.
+type Severity string
 
-// The levels, from most to least important.
+// The severities, the most serious one first.
 const (
 	// Blocks means that something does not work after the migration unless it is changed before.
-	Blocks Level = "blocks"
+	Blocks Severity = "blocks"
 	// Changes means that something behaves differently after the migration.
-	Changes Level = "changes"
+	Changes Severity = "changes"
 )
 
 // Finding is one thing that changes in a migration.
 type Finding struct {
-	// Level is how important it is.
-	Level Level `json:"level"`
+	// Level is the severity.
+	Level Severity `json:"level"`
 	// Kind, Namespace and Name identify the object. Namespace is empty for cluster-scoped objects.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -224,7 +224,7 @@ func refused(ctx context.Context, rules *schema.Schema, object *unstructured.Uns
 }
 
 // findingOf returns a finding about a field of the object, or about the object if the path is empty.
-func findingOf(level Level, object *unstructured.Unstructured, path, openKruise, seamark, action string) Finding {
+func findingOf(level Severity, object *unstructured.Unstructured, path, openKruise, seamark, action string) Finding {
 	return Finding{
 		Level: level, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 		Field: path, OpenKruise: openKruise, Seamark: seamark, Action: action,

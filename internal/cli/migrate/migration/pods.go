@@ -68,7 +68,7 @@ func checkPods(c Cluster, markers []*plan.Marker) []Finding {
 }
 
 // addMarker adds a finding about a probe of a marker.
-func (g groups) addMarker(level Level, pod *corev1.Pod, probe identity.ID, field, openKruise, seamark, action string) {
+func (g groups) addMarker(level Severity, pod *corev1.Pod, probe identity.ID, field, openKruise, seamark, action string) {
 	g.add(pod, Finding{
 		Level: level, Kind: "PodProbeMarker", Namespace: pod.Namespace, Name: probe.Marker, Field: field,
 		OpenKruise: openKruise, Seamark: seamark, Action: action,

@@ -56,7 +56,7 @@ func selectorOf(selector *metav1.LabelSelector) labels.Selector {
 }
 
 // finding returns a finding about a field of the set.
-func (s *set) finding(level Level, path, openKruise, seamark, action string) Finding {
+func (s *set) finding(level Severity, path, openKruise, seamark, action string) Finding {
 	return findingOf(level, s.object, path, openKruise, seamark, action)
 }
 
