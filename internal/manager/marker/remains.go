@@ -31,9 +31,6 @@ const (
 	reasonWriteFailed = "WriteFailed"
 )
 
-// maxRefusal is the maximum number of bytes of the API server's error in the status.
-const maxRefusal = 400
-
 // remains are what the plans and pods of a namespace have of markers that are being deleted.
 type remains struct {
 	// blockages has what blocks the deletion, by the name of the marker.
@@ -199,7 +196,7 @@ func (b blockage) finding() finding {
 		if blockers.refusal != "" {
 			reason = reasonWriteFailed
 			sentences = append(sentences, fmt.Sprintf("The last write to %s %s failed: %s.",
-				kind, blockers.example, strings.TrimSuffix(text.Truncate(blockers.refusal, maxRefusal), ".")))
+				kind, blockers.example, strings.TrimSuffix(blockers.refusal, ".")))
 		}
 	}
 	add(b.pods, "Pods still have marks of the marker (%d, such as %s).", "pod")

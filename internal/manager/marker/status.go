@@ -307,7 +307,7 @@ func applied(byPod map[types.NamespacedName]problems.Mark) finding {
 		p := refused[probe]
 		cause = append(cause, "refused "+probe)
 		sentences = append(sentences, fmt.Sprintf("Probe %q: the API server refuses its marks (pods: %d, such as %s): %s.",
-			probe, p.count, p.example, text.Truncate(p.detail, maxRefusal)))
+			probe, p.count, p.example, p.detail))
 	}
 	reason := reasonRefused
 	switch {
@@ -329,7 +329,7 @@ func applied(byPod map[types.NamespacedName]problems.Mark) finding {
 		p := waiting[probe]
 		cause = append(cause, "waiting "+probe)
 		sentences = append(sentences, fmt.Sprintf("Probe %q: pods wait for its exclusive marks (pods: %d, such as %s): %s.",
-			probe, p.count, p.example, text.Truncate(p.detail, maxRefusal)))
+			probe, p.count, p.example, p.detail))
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		p := values[key]
