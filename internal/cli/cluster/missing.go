@@ -104,7 +104,7 @@ func Unreachable(err error) error {
 	return exit.NoAccess(err)
 }
 
-// Has reports whether the resource is among what is missing.
+// Has reports whether the resource could be read.
 func (s *Snapshot) Has(resource permission.Resource) bool {
 	return !slices.ContainsFunc(s.Missing, func(m permission.Missing) bool { return m.Resource == resource })
 }

@@ -1,11 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diagnosis decides why a probe of a pod has no state, or why its state may be outdated, and
-// words it. Commands, the web page and the status of markers only render its findings, so they
-// report the same facts in the same words, after the same time.
+// Package diagnosis says why a probe of a pod has no state, or why its state may be outdated. Commands,
+// the web page and the status of markers show its findings, so they all use the same words.
 //
-// The package is pure, and works with incomplete input: what could not be read leads to no finding.
+// The package is pure. If an object could not be read, there is no finding about it.
 package diagnosis
 
 import (
@@ -76,8 +75,8 @@ func Reasons() []Reason {
 	}
 }
 
-// Notable reports whether somebody should look at a finding that is not Waiting: not if the pod starts
-// or ends, or if only the permissions of the reader are the reason.
+// Notable reports whether somebody should look at a finding that is not Waiting. It is false if the pod
+// starts or ends, or if the user lacks a permission.
 func (r Reason) Notable() bool {
 	switch r {
 	case PodNotBound, PodNotInitialized, PodEnding, NoAddress, StateNotVisible:
@@ -116,9 +115,8 @@ type Finding struct {
 	Detail string
 }
 
-// after returns the finding, which is a problem if the cause was not a change within the grace period
-// before now. A zero now means that there is no grace period, and an unknown time of the change that
-// it has passed.
+// after returns the finding, which waits until the grace period after the change has passed, and is a problem
+// then. Without the time of the change, or without now, it is a problem at once.
 func (f Finding) after(changed time.Time, grace time.Duration, now time.Time) *Finding {
 	if until := changed.Add(grace); !changed.IsZero() && !now.IsZero() && now.Before(until) {
 		f.Waiting, f.Until = true, until
