@@ -78,9 +78,8 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{fail: func(string, string, string) error { return nil }}
 	w.WithWatch = fakeapi.Client(t, objects...).WithInterceptorFuncs(interceptor.Funcs{List: w.list, Watch: w.watch}).Build()
-	w.direct = &direct{
-		connection: cluster.Connection{Client: w}, now: time.Now,
-		visible: &visible{reader: w, chosen: []string{"games", "shop"}, now: time.Now, found: model.Namespaces{}},
+	w.direct = &direct{connection: cluster.Connection{Client: w}, now: time.Now,
+		visible: &visible{reader: w, chosen: []string{"games", "shop"}, now: time.Now},
 	}
 	return w
 }
