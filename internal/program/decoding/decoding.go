@@ -213,7 +213,7 @@ func (c Client) Watch(ctx context.Context, list client.ObjectList, options ...cl
 		return nil, err //nolint:wrapcheck // It is that of the client.
 	}
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
-	return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+	return drained{watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
 		object, ok := event.Object.(*unstructured.Unstructured)
 		if !ok || event.Type == watch.Error {
 			return event, true
@@ -223,5 +223,17 @@ func (c Client) Watch(ctx context.Context, list client.ObjectList, options ...cl
 			event.Object = into
 		}
 		return event, true
-	}), nil
+	})}, nil
+}
+
+// drained is a watch whose events nobody reads after Stop. The goroutine of watch.Filter would wait for a reader.
+type drained struct{ watch.Interface }
+
+// Stop ends the watch.
+func (d drained) Stop() {
+	d.Interface.Stop()
+	go func() {
+		for range d.ResultChan() {
+		}
+	}()
 }

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -43,4 +45,28 @@ func TestSecondReadReplacesTheFirst(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"new": "1"}, set.Labels); diff != "" || set.Spec.Replicas != nil {
 		t.Errorf("replicas %v, labels (-want +got):\n%s", set.Spec.Replicas, diff)
 	}
+}
+
+// events is a client whose watches have the events of a test.
+type events struct {
+	client.WithWatch
+	scheme  *runtime.Scheme
+	watcher *watch.FakeWatcher
+}
+
+func (e events) Scheme() *runtime.Scheme { return e.scheme }
+
+func (e events) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+	return e.watcher, nil
+}
+
+// TestStopEndsAWatch stops a watch that has an event which nobody reads.
+func TestStopEndsAWatch(t *testing.T) {
+	e := events{scheme: runtime.NewScheme(), watcher: watch.NewFake()}
+	expect.NoError(t, v1alpha1.AddToScheme(e.scheme))
+	w, err := decoding.NewClient(e).Watch(t.Context(), &v1alpha1.CloneSetList{})
+	expect.NoError(t, err)
+	e.watcher.Add(&unstructured.Unstructured{})
+	w.Stop()
+	goleak.VerifyNone(t)
 }
