@@ -78,17 +78,12 @@ func (c *Collection[T]) replace(namespace string, objects []any) error {
 			c.put(item)
 		}
 	}
-	c.removeOthers(namespace, listed)
-	return nil
-}
-
-// removeOthers removes the objects of the namespace, or of all if it is empty, that are not listed. It requires the lock.
-func (c *Collection[T]) removeOthers(namespace string, listed map[types.NamespacedName]bool) {
 	for key := range c.Items {
 		if !listed[key] && (namespace == "" || key.Namespace == namespace) {
 			c.remove(key)
 		}
 	}
+	return nil
 }
 
 // part is the part of a collection that one resource fills: the objects of a namespace, or all if it is empty.

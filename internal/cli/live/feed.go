@@ -218,6 +218,8 @@ func (f *feed) failed(ctx context.Context, verb string, err error) error {
 			f.fail(fatal)
 			return err
 		}
+		// What was listed would not change. Without objects there is no error.
+		_ = f.store.Replace(nil, "")
 		f.stop()
 		f.setReady()
 	}

@@ -53,14 +53,13 @@ func (s *Sets) Resources(namespace string) []Resource {
 	return resources
 }
 
-// Lacks records that sets may not be read. They may have been listed, and would not change, so it removes them.
+// Lacks records that sets may not be read.
 func (s *Sets) Lacks(missing permission.Missing) error {
 	s.signal.Lock()
 	defer s.signal.Unlock()
 	for _, kind := range SetKinds() {
 		if kind.Definition() == string(missing.Resource) {
 			s.Unread = append(s.Unread, missing)
-			s.byKind[kind.Kind].removeOthers(missing.Namespace, nil)
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -272,14 +273,19 @@ func TestOpenScope(t *testing.T) {
 	}
 }
 
+func guardOf(namespace string) *policyv1.PodDisruptionBudget {
+	guard := builders.Guard(namespace, "busy", false, "game")
+	guard.Spec.Selector.MatchExpressions[0].Key = "app"
+	return guard
+}
+
 // TestGuards follows a guard, whose status does not matter.
 func TestGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		next := w.open(t, web.Scope{Namespace: "shop"})
 		expect.Equal(t, "first state", sorted("all, shop/a None, shop/b None, marker shop"), next())
-		guard := builders.Guard("shop", "busy", false, "game")
-		guard.Spec.Selector.MatchExpressions[0].Key = "app"
+		guard := guardOf("shop")
 		w.set(t, guard)
 		expect.Equal(t, "guarded", sorted("shop/a None guarded by busy, shop/b None guarded by busy, marker shop"), next())
 		guard.Status.DisruptionsAllowed = 1
@@ -331,14 +337,15 @@ func TestScopeWithoutPermission(t *testing.T) {
 			fail: map[string]string{"watch DaemonSet": "forbidden", "watch CloneSet": "forbidden"},
 			note: "no permission to watch clonesets.apps.kruise.io in namespace shop; no permission to watch daemonsets.apps.kruise.io in namespace shop",
 		},
-		"pods may not be watched": {fail: map[string]string{"watch Pod": "forbidden"}, err: "no permission to watch pods in namespace shop"},
-		"reports":                 {fail: map[string]string{"list ProbeReport": "forbidden"}, err: "no permission to list probereports.seamark.dev in the cluster"},
-		"an outage":               {fail: map[string]string{"list CloneSet": "broken"}, err: "list clonesets.apps.kruise.io of namespace shop: broken"},
+		"budgets may be listed, and not watched": {fail: map[string]string{"watch PodDisruptionBudget": "forbidden"}},
+		"pods may not be watched":                {fail: map[string]string{"watch Pod": "forbidden"}, err: "no permission to watch pods in namespace shop"},
+		"reports":                                {fail: map[string]string{"list ProbeReport": "forbidden"}, err: "no permission to list probereports.seamark.dev in the cluster"},
+		"an outage": {fail: map[string]string{"list CloneSet": "broken"}, err: "list clonesets.apps.kruise.io of namespace shop: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.set(t, &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+				w.set(t, &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, guardOf("shop"))
 				w.setFailure(func(verb, kind, namespace string) error {
 					if namespace == "games" {
 						return nil
@@ -356,7 +363,9 @@ func TestScopeWithoutPermission(t *testing.T) {
 				for change, err := range changes {
 					expect.NoError(t, err)
 					expect.Equal(t, "note", test.note, change.Sets.Note)
-					expect.Equal(t, "sets", !strings.Contains(fmt.Sprint(test.fail), "CloneSet"), change.Sets.Total == 1)
+					failed := fmt.Sprint(test.fail)
+					expect.Equal(t, "sets", !strings.Contains(failed, "CloneSet"), change.Sets.Total == 1)
+					expect.Equal(t, "guards", !strings.Contains(failed, "Budget"), slices.Contains(text(&change), "shop/a None guarded by busy"))
 					break
 				}
 			})
