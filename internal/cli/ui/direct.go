@@ -91,10 +91,14 @@ func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.Changes, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := newWatching(namespaces, scope.Full)
 	lacks := func(missing permission.Missing) error {
-		if w.needs(missing) {
-			return d.refusal(ctx, missing.String())
+		switch {
+		case !w.needs(missing):
+			return errors.Join(w.sets.Lacks(missing), w.Lacks(missing))
+		case missing.Verb == "":
+			// The page tries again until it is installed.
+			return errors.New(missing.String())
 		}
-		return errors.Join(w.sets.Lacks(missing), w.Lacks(missing))
+		return d.refusal(ctx, missing.String())
 	}
 	stop, err := live.FollowAllowed(ctx, d.connection.Client, w.resources(), lacks, func(err error) { cancel(d.refusal(ctx, err.Error())) })
 	if err != nil {

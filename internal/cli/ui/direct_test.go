@@ -325,6 +325,8 @@ func TestScopeWithoutPermission(t *testing.T) {
 		fail map[string]string
 		note string
 		err  string
+		// full is whether states may still come from plans and reports after the error.
+		full bool
 	}{
 		"nothing is missing": {},
 		"budgets and ProbePlans": {
@@ -338,13 +340,17 @@ func TestScopeWithoutPermission(t *testing.T) {
 			note: "no permission to watch clonesets.apps.kruise.io in namespace shop; no permission to watch daemonsets.apps.kruise.io in namespace shop",
 		},
 		"budgets may be listed, and not watched": {fail: map[string]string{"watch PodDisruptionBudget": "forbidden"}},
-		"pods may not be watched":                {fail: map[string]string{"watch Pod": "forbidden"}, err: "no permission to watch pods in namespace shop"},
+		"pods may not be watched":                {fail: map[string]string{"watch Pod": "forbidden"}, err: "no permission to watch pods in namespace shop", full: true},
 		"reports":                                {fail: map[string]string{"list ProbeReport": "forbidden"}, err: "no permission to list probereports.seamark.dev in the cluster"},
-		"an outage": {fail: map[string]string{"list CloneSet": "broken"}, err: "list clonesets.apps.kruise.io of namespace shop: broken"},
+		"reports are not installed": {
+			fail: map[string]string{"list ProbeReport": "absent"}, err: "resource probereports.seamark.dev is not installed in the cluster", full: true,
+		},
+		"an outage": {fail: map[string]string{"list CloneSet": "broken"}, err: "list clonesets.apps.kruise.io of namespace shop: broken", full: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
+				w.direct.full.Store(true)
 				w.set(t, &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, guardOf("shop"))
 				w.setFailure(func(verb, kind, namespace string) error {
 					if namespace == "games" {
@@ -357,6 +363,7 @@ func TestScopeWithoutPermission(t *testing.T) {
 					if err == nil || err.Error() != test.err {
 						t.Errorf("error %v, want %q", err, test.err)
 					}
+					expect.Equal(t, "full", test.full, w.direct.full.Load())
 					return
 				}
 				expect.NoError(t, err)

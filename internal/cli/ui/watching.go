@@ -57,7 +57,8 @@ func (w *watching) resources() []live.Resource {
 
 // needs reports whether the page cannot show the scope without what is missing. OpenKruise has no ProbePlans.
 func (w *watching) needs(missing permission.Missing) bool {
-	return slices.Contains(permission.Required(), missing.Resource) || missing.Verb != "" && slices.Contains(permission.States(), missing.Resource)
+	return slices.Contains(append(permission.Required(), permission.States()...), missing.Resource) &&
+		(missing.Verb != "" || missing.Resource != permission.PlanSlices)
 }
 
 // change returns what has changed. The first change has all pods and markers.
