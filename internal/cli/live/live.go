@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -29,6 +30,8 @@ import (
 type Watch struct {
 	*objects
 	rows table
+	// invalid are the markers that have no effect.
+	invalid map[types.NamespacedName]error
 	// Stop ends the watch and waits for its requests.
 	Stop func()
 }
@@ -99,11 +102,15 @@ func (w *Watch) Update() ([]Change, probestatus.States) {
 	return w.rows.apply(stale.Pods, current.Rows), current
 }
 
-// Take returns what may have changed since the last call, and the states of the pods among it. The first call returns
-// all pods.
+// Take returns what may have changed since the last call, and the states of the pods among it, with all markers that
+// have no effect. The first call returns all pods.
 func (w *Watch) Take() (Stale, probestatus.States) {
 	stale := w.take(false)
 	current := probestatus.List(stale.Snapshot.Input)
+	if stale.Markers {
+		w.invalid = current.Invalid
+	}
+	current.Invalid = w.invalid
 	if waiting := current.Waiting; len(waiting) > 0 {
 		time.AfterFunc(current.RecheckAt.Sub(stale.Snapshot.Now), func() { w.recheck(waiting) })
 	}

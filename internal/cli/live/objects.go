@@ -134,11 +134,11 @@ func (o *objects) Lacks(m permission.Missing) error {
 
 // Stale is the part of a watch that may have changed.
 type Stale struct {
-	// Snapshot has the pods that may have changed, what their rows depend on, and all markers.
+	// Snapshot has the pods that may have changed, and what their rows depend on.
 	Snapshot *cluster.Snapshot
 	// Pods are the names of these pods, and of those that no longer exist.
 	Pods []types.NamespacedName
-	// Markers is whether markers may have changed.
+	// Markers is whether markers may have changed. Then the snapshot has all of them.
 	Markers bool
 }
 
@@ -150,18 +150,23 @@ func (o *objects) take(all bool) Stale {
 	snapshot := &cluster.Snapshot{Input: probestatus.NewInput(o.options)}
 	snapshot.Now = time.Now()
 	snapshot.SetMissing(o.missing)
-	nodes := map[string]bool{}
+	whole := all || o.stale.Namespaces.Len() > 0
+	nodes, namespaces := map[string]bool{}, map[string]bool{}
 	for _, pod := range o.pods.Items {
 		if all || o.stale.Affects(pod) {
 			snapshot.Pods = append(snapshot.Pods, pod)
-			nodes[pod.Spec.NodeName] = true
+			nodes[pod.Spec.NodeName], namespaces[pod.Namespace] = true, true
 		}
 	}
-	for _, m := range o.markers.Items {
-		snapshot.Markers = append(snapshot.Markers, m)
+	for key, m := range o.markers.Items {
+		if whole || namespaces[key.Namespace] {
+			snapshot.Markers = append(snapshot.Markers, m)
+		}
 	}
-	for _, budget := range o.guards.Items {
-		snapshot.Budgets = append(snapshot.Budgets, budget)
+	for key, budget := range o.guards.Items {
+		if whole || namespaces[key.Namespace] {
+			snapshot.Budgets = append(snapshot.Budgets, budget)
+		}
 	}
 	for name := range nodes {
 		if node, found := o.nodes.Items[types.NamespacedName{Name: name}]; found {
@@ -189,7 +194,7 @@ func (o *objects) take(all bool) Stale {
 	for _, pod := range snapshot.Pods {
 		o.stale.Pods.Insert(client.ObjectKeyFromObject(pod))
 	}
-	stale := Stale{Snapshot: snapshot, Pods: o.stale.Pods.UnsortedList(), Markers: o.stale.Namespaces.Len() > 0}
+	stale := Stale{Snapshot: snapshot, Pods: o.stale.Pods.UnsortedList(), Markers: whole}
 	o.stale = probestatus.NewChanges()
 	return stale
 }

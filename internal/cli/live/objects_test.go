@@ -282,6 +282,22 @@ func TestUpdateWhenTimePasses(t *testing.T) {
 	})
 }
 
+// A change of a pod needs only the markers and guards of its namespace.
+func TestTakeOfOnePod(t *testing.T) {
+	w, pod := NewWatch(cluster.Query{}), builders.Pod("games", "game-0").Build()
+	for _, namespace := range []string{"games", "shop"} {
+		marker := builders.Marker(namespace, "game").Build()
+		marker.Spec.Selector = nil
+		expect.NoError(t, w.markers.Add(marker))
+		expect.NoError(t, w.guards.Add(builders.Guard(namespace, "busy", false, "game")))
+	}
+	w.Take()
+	expect.NoError(t, w.objects.pods.Add(pod))
+	stale, current := w.Take()
+	expect.Equal(t, "markers, guards, and markers without effect", []int{1, 1, 2},
+		[]int{len(stale.Snapshot.Markers), len(stale.Snapshot.Budgets), len(current.Invalid)})
+}
+
 // Plans and reports keep only the pods of the namespace.
 func TestOtherNamespacesAreDropped(t *testing.T) {
 	o := newObjects(cluster.Query{Namespace: "games"})
