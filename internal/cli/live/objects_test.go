@@ -268,8 +268,8 @@ func TestUpdateWhenTimePasses(t *testing.T) {
 		w := &Watch{objects: newObjects(cluster.Query{}), rows: table{}}
 		pod := builders.Pod("games", "game-0").Label("app", "game").Node("n1").Build()
 		pod.CreationTimestamp = metav1.Now()
-		expect.NoError(t, w.objects.pods.Add(pod))
-		expect.NoError(t, w.objects.markers.Add(builders.Marker("games", "game").Probe(builders.Probe("idle")).Build()))
+		expect.NoError(t, w.pods.Add(pod))
+		expect.NoError(t, w.markers.Add(builders.Marker("games", "game").Probe(builders.Probe("idle")).Build()))
 		<-w.Changed()
 		if changes, _ := w.Update(); len(changes) != 1 || changes[0].New.Problem != nil {
 			t.Fatalf("first changes: %+v, want one row without a problem", changes)
@@ -292,7 +292,7 @@ func TestTakeOfOnePod(t *testing.T) {
 		expect.NoError(t, w.guards.Add(builders.Guard(namespace, "busy", false, "game")))
 	}
 	w.Take()
-	expect.NoError(t, w.objects.pods.Add(pod))
+	expect.NoError(t, w.pods.Add(pod))
 	stale, current := w.Take()
 	expect.Equal(t, "markers, guards, and markers without effect", []int{1, 1, 2},
 		[]int{len(stale.Snapshot.Markers), len(stale.Snapshot.Budgets), len(current.Invalid)})

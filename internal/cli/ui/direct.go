@@ -108,7 +108,7 @@ func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.Changes, er
 	return func(yield func(webui.Change, error) bool) {
 		defer stop()
 		defer cancel(nil)
-		webui.Follow(ctx, w.Signal.Changed(), w.change)(yield)
+		webui.Follow(ctx, w.Changed(), w.change)(yield)
 	}, nil
 }
 
